@@ -1,0 +1,59 @@
+/* JSON and JSONC, by json-c. The only file that includes json-c is shm/base/json.c.
+ *
+ * Values are reference-free trees: a parsed or built root is owned by its maker and freed with vx_json_free, children are borrowed from it.
+ * Parsing is strict RFC 8259 for JSON; VX_JSON_COMMENTS also takes comments and trailing commas (JSONC). A byte order mark and CRLF are fine. Depth is
+ * bounded by VX_MAX_JSON_DEPTH, duplicate keys keep the last. Errors name line and column (from 1) and what was expected. */
+#ifndef VX_JSON_H
+#define VX_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vx_buf;
+struct vx_err;
+struct vx_json; /* opaque; NULL stands for JSON null and for "absent" */
+
+enum vx_json_type { VX_JSON_NULL, VX_JSON_BOOL, VX_JSON_INT, VX_JSON_DOUBLE, VX_JSON_STRING, VX_JSON_ARRAY, VX_JSON_OBJECT };
+enum { VX_JSON_COMMENTS = 1 };
+
+/* `where` names the file in errors ("packages/a/package.json"). */
+int vx_json_parse(const char *text, size_t n, int flags, const char *where, struct vx_json **ret, struct vx_err *err);
+void vx_json_free(struct vx_json *v);
+
+enum vx_json_type vx_json_type(const struct vx_json *v);
+bool vx_json_bool(const struct vx_json *v);
+int64_t vx_json_int(const struct vx_json *v);
+double vx_json_double(const struct vx_json *v);
+const char *vx_json_str(const struct vx_json *v);           /* NULL when it is not a string; borrowed */
+size_t vx_json_str_len(const struct vx_json *v);
+size_t vx_json_len(const struct vx_json *v);                /* of an array or object */
+struct vx_json *vx_json_at(const struct vx_json *v, size_t i);
+struct vx_json *vx_json_get(const struct vx_json *v, const char *key); /* NULL when absent (or null: see has) */
+bool vx_json_has(const struct vx_json *v, const char *key);
+
+/* for (struct vx_json_iter it = vx_json_iter(obj); vx_json_next(&it);) uses it.key and it.val; members in file order. */
+struct vx_json_iter {
+	const struct vx_json *obj;
+	void *pos;
+	const char *key;
+	struct vx_json *val;
+};
+struct vx_json_iter vx_json_iter(const struct vx_json *obj);
+bool vx_json_next(struct vx_json_iter *it);
+
+/* Building. vx_json_set and vx_json_add take ownership of `val`. */
+struct vx_json *vx_json_object(void);
+struct vx_json *vx_json_array(void);
+struct vx_json *vx_json_new_bool(bool b);
+struct vx_json *vx_json_new_int(int64_t i);
+struct vx_json *vx_json_new_double(double d);
+struct vx_json *vx_json_new_str(const char *s);             /* bytes that are not UTF-8 become U+FFFD */
+void vx_json_set(struct vx_json *obj, const char *key, struct vx_json *val);
+void vx_json_add(struct vx_json *arr, struct vx_json *val);
+
+/* Compact text; with `sorted` the members of every object in bytewise order: the canonical form that keys are made of. */
+void vx_json_write(const struct vx_json *v, bool sorted, struct vx_buf *out);
+void vx_json_write_pretty(const struct vx_json *v, struct vx_buf *out);
+
+#endif

@@ -1,0 +1,56 @@
+/* Starting programs, vfork-style.
+ *
+ * clone(CLONE_VM | CLONE_VFORK | CLONE_PIDFD): no page table is copied, however large the caller; the caller's thread sleeps until exec or exit.
+ * Between the two the child runs on a stack of its own and makes system calls only. All signals are blocked in the parent meanwhile; the child
+ * gets default dispositions and `sigmask` empty before exec. Safe with other threads running. Used by the scheduler (git, fork server, probes),
+ * workers (tasks) and the box host (bwrap).
+ *
+ * Descriptors: every descriptor of ours is close-on-exec, so the child has exactly `fds[i].from` as `fds[i].to`, and /dev/null on 0, 1, 2 where nothing
+ * was named. Targets must be small (0 .. n_fds + 2) and different; sources may be anything.
+ *
+ * The child of vx_spawn is the caller's to reap (waitid on the pidfd, or waitpid on the pid). */
+#ifndef VX_SPAWN_H
+#define VX_SPAWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct vx_err;
+struct vx_buf;
+
+struct vx_spawn_fd {
+	int from, to;
+};
+
+struct vx_spawn {
+	const char *path;         /* absolute path of the program; NULL when exec_fd is used */
+	int exec_fd;              /* a descriptor to execute (execveat, AT_EMPTY_PATH) when path is NULL */
+	const char *const *argv;  /* NULL-terminated */
+	const char *const *envp;  /* NULL-terminated; NULL = the caller's environment */
+	const char *cwd;          /* NULL: the caller's */
+	int cwd_fd;               /* used when >= 0 and cwd is NULL; set to -1 otherwise */
+	const struct vx_spawn_fd *fds;
+	uint32_t n_fds;
+	bool new_session;         /* setsid */
+	int death_signal;         /* PR_SET_PDEATHSIG, 0 none. It follows the spawning THREAD: only for callers with one thread. */
+	int pgroup;               /* setpgid(0, pgroup) when > 0 */
+	int join_cgroup_fd;       /* a cgroup.procs descriptor: "0" is written to it before exec; -1 none */
+	bool new_pidns;           /* CLONE_NEWPID for the child */
+};
+
+#define VX_SPAWN_INIT ((struct vx_spawn){.exec_fd = -1, .cwd_fd = -1, .join_cgroup_fd = -1})
+
+/* Returns 0 with the pid and a pidfd (close-on-exec), or -errno: also exec's own failure (-ENOENT, -EACCES, -E2BIG ...), in which case no
+ * child is left. `ret_step`, where not NULL, is told what failed: "chdir", "exec", "dup2", "setsid" ... (a static string). */
+int vx_spawn(const struct vx_spawn *s, pid_t *ret_pid, int *ret_pidfd, const char **ret_step);
+
+/* The absolute path of `name` on the PATH-like `path_var` (a name with '/' is returned as it is when executable). -ENOENT. ret has VX_MAX_PATH bytes. */
+int vx_which(const char *name, const char *path_var, char *ret);
+
+/* Runs a program to its end: stdin is /dev/null, stdout goes to `out`, stderr to `errout` (each may be NULL: discarded), bounded by
+ * their maxima (-EFBIG, the child killed). `timeout_ms` 0 = none (-ETIMEDOUT). `cancel_fd` >= 0: readable means kill and return -ECANCELED. The
+ * child leads its own session, which is killed whole when the call gives up. `*ret_status` is a wait(2) status. */
+int vx_spawn_capture(const struct vx_spawn *s, struct vx_buf *out, struct vx_buf *errout, uint32_t timeout_ms, int cancel_fd, int *ret_status);
+
+#endif
