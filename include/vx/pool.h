@@ -1,0 +1,67 @@
+/* The pool: the scheduler's side of fork server and workers.
+ *
+ *   vx_pool_start   executes the fork server (a clean image of the same binary) and returns at once; workers are created on demand
+ *   vx_pool_run     hands a task to a free worker slot (forked on first use, then kept)
+ *   vx_pool_fd      is readable when vx_pool_next has something
+ *   vx_pool_next    yields one event at a time, never blocks
+ *   vx_pool_end     asks everyone to go, waits, kills what is left; after it nothing that the pool started is alive
+ *
+ * Processes (design.md, "Processes"): scheduler, fork server and workers are child subreapers; fork server and workers lead their own sessions and
+ * poll their parent's pidfd. When the parent dies they kill and reap all their children, and exit. When a worker dies unexpectedly, the fork
+ * server sweeps the orphans that it received, the pool reports the slot's task as VX_POOL_LOST, and the slot's next run forks a new worker. When
+ * the fork server dies, the pool sweeps, reports every running task lost, and starts one replacement; when that dies too, vx_pool_run answers
+ * -EPIPE for ever. Slots below `slots` of vx_pool_opts are all equal; the caller chooses which slot runs what, one task at a time in each.
+ *
+ * Thread rule: everything here is called from the thread that called vx_pool_start. The scheduler must have reaped or own every other child by
+ * pidfd: the pool only waits for its own pids, and sweeps only orphans that have been reparented to this process. */
+#ifndef VX_POOL_H
+#define VX_POOL_H
+
+#include "vx/desc.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vx_pool;
+struct vx_err;
+
+struct vx_pool_opts {
+	uint32_t slots;          /* the most workers: CPU slots plus persistent tasks */
+	uint32_t grace_ms;
+	const char *init_path;   /* vx-init, opened once and passed down by descriptor; NULL: sandboxing is refused with the reason */
+	const char *bwrap_path;  /* resolved on vx's own PATH; NULL: as above */
+};
+
+enum vx_pool_kind { VX_POOL_STARTED = 1, VX_POOL_OUTPUT, VX_POOL_EXITED, VX_POOL_LOST, VX_POOL_ARMED };
+
+struct vx_pool_event {
+	enum vx_pool_kind kind;
+	uint32_t slot, task;
+	uint16_t attempt;
+	struct vx_done done;     /* STARTED, EXITED, ARMED; LOST: end = VX_END_LOST and the reason in text */
+	uint8_t stream;          /* OUTPUT */
+	const void *bytes;       /* OUTPUT: valid until the next call */
+	uint32_t length;
+	uint64_t ns;
+};
+
+struct vx_pool_stats {
+	uint32_t fork_servers, workers, box_hosts; /* started so far */
+	uint64_t wakes;                            /* eventfd writes to workers */
+	uint64_t dispatches;
+};
+
+int vx_pool_start(const struct vx_pool_opts *o, struct vx_pool **ret, struct vx_err *err);
+int vx_pool_fd(const struct vx_pool *p);
+int vx_pool_run(struct vx_pool *p, uint32_t slot, const struct vx_task_desc *d, struct vx_err *err); /* -E2BIG, -EPIPE, -EBUSY, -ENOMEM */
+int vx_pool_arm(struct vx_pool *p, uint32_t slot);                                      /* asks a free slot for the sandbox verdict */
+int vx_pool_stop(struct vx_pool *p, uint32_t slot, int sig);                            /* to whatever the slot runs now; nothing when it is free */
+int vx_pool_next(struct vx_pool *p, struct vx_pool_event *ret);                         /* 1, 0 nothing now, -EPIPE the pool is broken for good */
+void vx_pool_stats(const struct vx_pool *p, struct vx_pool_stats *ret);
+void vx_pool_end(struct vx_pool *p);                                                    /* also frees; NULL is fine */
+
+/* Hidden verbs of the binary, called from main: they never return to their caller's caller. argv as executed by the pool. */
+int vx_forkserver_main(int argc, char **argv); /* "vx" "-forkserver" ... */
+int vx_boxhost_main(int argc, char **argv);    /* "vx" "-boxhost" ... */
+
+#endif

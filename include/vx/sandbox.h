@@ -1,0 +1,137 @@
+/* The sandbox request: what a task may touch, as a pure value.
+ *
+ *   declaration (config)  ->  spec (resolved by the scheduler, travels in the descriptor)
+ *   spec + facts          ->  request (mounts, walls, placeholders, environment), by vx_sbx_resolve: no system call of its own
+ *   request               ->  tree builder and a backend (worker/box)
+ *
+ * vx_sbx_resolve asks the file system only through struct vx_sbx_facts, so that unit tests drive it with a fake one. It is linked into the scheduler
+ * (--dry=full, write reach) and into the worker (the real thing, when the task starts, since read globs expand then). It knows nothing of bubblewrap.
+ * The rules are those of docs/sandbox.md. Everything returned lives in the arena passed in. */
+#ifndef VX_SANDBOX_H
+#define VX_SANDBOX_H
+
+#include "vx/strs.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct vx_arena;
+struct vx_err;
+struct vx_json;
+
+/* exec.sandbox as written. Lists keep the file's order. Validated at load (hosts, ports, empties). */
+struct vx_sbx_decl {
+	struct vx_strs read, write;             /* allow.read, allow.write */
+	bool net_all, unix_all, bind_all;       /* `true` */
+	struct vx_strs net_allow, net_deny;
+	struct vx_strs unix_paths;
+	const uint16_t *bind_ports;
+	uint32_t n_bind_ports;
+	bool pty, git_config;
+	struct vx_strs devices;
+	struct vx_strs ignore_read, ignore_write, ignore_net;
+	bool weaker_when_nested;
+};
+
+/* A workspace package that node_modules may link to. */
+struct vx_sbx_package {
+	const char *name, *dir; /* dir relative to the root */
+	bool keyed;             /* the task's key folds a task of this project, directly or through upstream keys */
+};
+
+/* What the scheduler knows and a worker cannot find out. */
+struct vx_sbx_spec {
+	struct vx_sbx_decl decl;
+	const char *root;             /* canonical workspace root */
+	const char *project_dir;      /* relative to the root; "." for the root project */
+	struct vx_strs nested;        /* directories of projects nested in this one, relative to the root */
+	struct vx_strs store_dirs;    /* canonical: the cache directory and whatever else of ours must stay hidden */
+	const struct vx_sbx_package *packages; /* all members of the workspace that a link may name */
+	uint32_t n_packages;
+	bool narrow;                  /* the task has `cache` and is not persistent: only keyed packages are granted */
+	const char *home;             /* HOME of who started vx; "" none */
+	const char *record_dir;       /* .vx/sweep: where what was created is written down for the next run's sweep */
+	bool weaker;                  /* the nested profile was agreed on */
+};
+
+/* How the resolver asks about the file system. Every path given is absolute. Return -errno. `self` is passed through. */
+enum vx_fact_type { VX_FACT_NONE, VX_FACT_FILE, VX_FACT_DIR, VX_FACT_LINK, VX_FACT_OTHER };
+struct vx_sbx_facts {
+	void *self;
+	int (*lstat)(void *self, const char *path, enum vx_fact_type *ret_type, uid_t *ret_uid, mode_t *ret_mode); /* absent: 0 and NONE */
+	int (*canon)(void *self, const char *path, struct vx_arena *a, char **ret);           /* as vx_path_canon */
+	int (*list)(void *self, const char *dir, struct vx_arena *a, struct vx_strs *ret);    /* names, any order */
+	int (*readlink)(void *self, const char *path, struct vx_arena *a, char **ret);
+	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret);        /* small files: a worktree's .git */
+	uid_t uid;                                                                            /* who runs the task */
+};
+extern const struct vx_sbx_facts vx_sbx_real_facts;
+
+enum vx_mount_kind {
+	VX_MNT_BIND,      /* `source` on `target`, recursive */
+	VX_MNT_TMPFS,     /* empty, private */
+	VX_MNT_HIDE_FILE, /* an empty unreadable file over `target`: a credential file */
+	VX_MNT_HIDE_DIR,  /* an empty directory over `target` */
+	VX_MNT_DEVICE,    /* a device node, bound */
+};
+enum vx_mount_why { VX_WHY_BASE, VX_WHY_READ, VX_WHY_WRITE, VX_WHY_DEPENDENCY, VX_WHY_CREDENTIAL, VX_WHY_DENY, VX_WHY_WALL, VX_WHY_DEVICE, VX_WHY_SOCKET };
+
+struct vx_mount {
+	enum vx_mount_kind kind;
+	enum vx_mount_why why;
+	const char *source, *target; /* absolute; source NULL for TMPFS and HIDE */
+	const char *grant;           /* the line of config it comes from, or NULL */
+	bool writable;
+	bool source_is_dir;
+	mode_t mode;                 /* of a TMPFS */
+};
+
+/* Something made on the host so that a write grant has something to bind; swept after the attempt when untouched. */
+struct vx_placeholder {
+	const char *path;  /* absolute */
+	const char *grant;
+	bool is_dir;
+	bool outside;      /* outside the project: only directories, failing to make it is no error by itself */
+};
+
+struct vx_withheld {   /* a linked package that the key does not answer for */
+	const char *link, *target, *package;
+};
+
+struct vx_skeleton {   /* a symlink or directory that must show inside the wall for grants to be reachable */
+	const char *path, *link_target; /* link_target NULL: a directory */
+};
+
+struct vx_sbx_request {
+	const struct vx_mount *mounts;          /* in the order in which they must be made */
+	uint32_t n_mounts;
+	const struct vx_placeholder *placeholders;
+	uint32_t n_placeholders;
+	const struct vx_skeleton *skeleton;     /* parents before children */
+	uint32_t n_skeleton;
+	const struct vx_withheld *withheld;
+	uint32_t n_withheld;
+	struct vx_strs absent_denies;           /* mandatory denies that do not exist now: one that appears fails the task and is removed */
+	const char *wall;                       /* the hidden workspace root */
+	const char *cwd;
+	struct vx_strs env;                     /* "NAME=value" to set over the task's environment */
+	bool share_net;                         /* the host's network */
+	bool unix_all;
+	struct vx_strs unix_paths;
+	bool pty;
+	bool weaker;
+};
+
+/* Assembles the request. Refusals (walls, escapes, a grant that cannot be written) are -EPERM with the reason, before anything is created. */
+int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_arena *a, struct vx_sbx_request *ret, struct vx_err *err);
+
+/* Where the grants let a command write undeclared files; keys-and-cache.md, "write reach". From what would be bound, not from how it is spelled. */
+enum vx_reach { VX_REACH_NONE, VX_REACH_PROJECT, VX_REACH_WORKSPACE };
+/* `fingerprint` are root-relative names of fingerprint files; *ret_fingerprint is true when a write grant covers one. When unsure: the wider answer. */
+enum vx_reach vx_sbx_reach(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_strs fingerprint, bool *ret_fingerprint);
+
+/* For --dry=full. The caller owns the value. */
+struct vx_json *vx_sbx_request_json(const struct vx_sbx_request *r);
+
+#endif
