@@ -1,0 +1,85 @@
+/* Keys: what a task's result depends on, as a SHA-256. Parts and their order: docs/keys.md (format version VX_KEY_VERSION).
+ *
+ *   vx_keyer_new      takes workspace and graph; reads file lists and ids (git's index and our scan; git itself where those do not suffice)
+ *   vx_key_stable     may this task be keyed before anything has run? (reach of upstream writers)
+ *   vx_key_compute    makes the record of one task; its key_deps must have theirs
+ *   vx_keyer_ran      a command has run, pass or fail: what it may have written is read anew by later vx_key_compute calls
+ *   vx_key_recheck    have the inputs of a record moved since? on any thread
+ *
+ * Records are immutable and live as long as the keyer. Thread rule: one thread, except vx_key_recheck and vx_keyer_tracked, which any thread may call
+ * on any record at any time. */
+#ifndef VX_KEY_H
+#define VX_KEY_H
+
+#include "vx/hash.h"
+#include "vx/plan.h"
+
+#define VX_KEY_VERSION 1
+
+struct vx_keyer;
+struct vx_buf;
+struct vx_err;
+struct vx_json;
+
+struct vx_oid {
+	uint8_t b[32];
+	uint8_t n; /* 20 or 32 */
+};
+
+struct vx_key_input {
+	const char *path;      /* relative to the root */
+	uint32_t mode;         /* git mode: 0100644, 0100755, 0120000; 0160000 never */
+	struct vx_oid oid;     /* blob id of the bytes on disk */
+	uint64_t size, mtime_ns, ctime_ns, ino; /* stat when its identity was taken; 0 when it was taken from the index unread */
+};
+
+struct vx_key_part {
+	const char *label;
+	const char *value;     /* printable form; secrets as keyed digests */
+};
+
+struct vx_key_record {
+	uint32_t task;
+	struct vx_digest key;
+	const struct vx_key_input *inputs; /* sorted bytewise by path */
+	uint32_t n_inputs;
+	struct vx_strs empty_globs;        /* input entries that matched nothing: said on the miss */
+	bool folds_runtime;                /* has runtime probes: pinned to this machine */
+	const struct vx_key_part *parts;   /* filled only with opts.explain */
+	uint32_t n_parts;
+};
+
+struct vx_keyer_opts {
+	struct vx_strs forwarded;          /* args after -- : folded into requested tasks */
+	const char *cache_dir;             /* canonical; left out of every input set when inside the workspace */
+	const uint8_t *mask_key;           /* 32 bytes, per store: values of secrets are shown as HMACs under it; NULL: shown as "sha256:?" */
+	bool explain;                      /* keep the parts (--dry=full) */
+	int cancel_fd;                     /* readable: runtime probes are killed, -ECANCELED; -1 none */
+	uint32_t threads;                  /* for scanning and hashing; 0 = CPUs */
+};
+
+struct vx_keyer_stats {
+	uint32_t gits;                     /* git processes started */
+	uint32_t index_ids, hashed, memo;  /* identities by source */
+	uint32_t probes;                   /* runtime commands run */
+	const char *source;                /* "index" or "git: <why>" for vx info */
+};
+
+int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const struct vx_keyer_opts *o, struct vx_keyer **ret, struct vx_err *err);
+void vx_keyer_free(struct vx_keyer *k);
+bool vx_key_stable(struct vx_keyer *k, uint32_t task);
+int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record **ret, struct vx_err *err);
+const struct vx_key_record *vx_key_get(const struct vx_keyer *k, uint32_t task); /* NULL before vx_key_compute */
+void vx_keyer_ran(struct vx_keyer *k, uint32_t task);
+void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret);
+
+/* 0: every input is as it was and none came or went, and no fingerprint file moved; 1: something moved, ret_what names it; -errno: could not tell. */
+int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *r, char *ret_what, size_t cap);
+
+/* Is this root-relative path tracked by git? Tracked files are never cleaned. Any thread. */
+bool vx_keyer_tracked(struct vx_keyer *k, const char *path);
+
+/* The env wildcards of turbo, and plain names: which variables of `env` ("NAME=value" list) a list selects, sorted by name. */
+struct vx_strs vx_env_select(struct vx_strs list, const char *const *env, enum vx_dialect d, struct vx_arena *a);
+
+#endif

@@ -1,0 +1,22 @@
+/* Finding the workspace and its projects. Rules: docs/config.md, "Workspace root and projects". Reads files, runs nothing. */
+#ifndef VX_WORKSPACE_H
+#define VX_WORKSPACE_H
+
+#include "vx/plan.h"
+
+struct vx_arena;
+struct vx_err;
+
+/* The workspace that claims `start` (absolute or relative to the cwd). *ret_root is canonical. -ENOENT when there is none above it. */
+int vx_workspace_find(const char *start, struct vx_arena *a, char **ret_root, struct vx_err *err);
+
+/* Lists members, reads manifests, makes package edges, sorts projects by directory. Settings and tasks stay empty (config.h fills them). */
+int vx_workspace_load(const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err);
+
+/* The project whose directory holds `dir` most narrowly; VX_MAP_NONE when none does. */
+uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir);
+
+/* Semantic versions, node-semver's grammar: does `version` satisfy `range`? false also for what does not parse. */
+bool vx_semver_satisfies(const char *version, const char *range);
+
+#endif
