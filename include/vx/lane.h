@@ -1,0 +1,105 @@
+/* The lanes: cleaning, checking, restoring and saving, off the CPU slots.
+ *
+ * One object with its own threads and one I/O interface in two implementations (io_uring; blocking, which takes over where the ring is forbidden or
+ * VX_IO=blocking says so). Requests are queued, results come as events:
+ *
+ *   vx_lane_clean    removes a task's declared outputs before an attempt               -> CLEANED
+ *   vx_lane_check    is a hit's every output in place? stats only, many at once        -> CHECKED (in place) or goes on to restore
+ *   vx_lane_restore  verify, stage, replace: the tree ends bit-identical to the entry  -> RESTORED (ok, or the entry was damaged and is gone)
+ *   vx_lane_save     resolve outputs, read, check the inputs again, pack, write, rename, commit -> CAPTURED, then SETTLED; or SETTLED alone
+ *
+ * At most 2 x slots saves and as many restores are under way, the rest queue first in first out; bytes held in memory have a limit
+ * (VX_LANE_BUDGET_BYTES). A failed save leaves no temporary and no row; it is told once per cause. Nothing here follows a symlink out of the tree
+ * (openat2 beneath). Paths in requests are root-relative.
+ *
+ * Ownership: request strings and callbacks' args stay the caller's and must live until the request's last event. Events own their buffers until the
+ * next vx_lane_next. Thread rule: requests and vx_lane_next from one thread; callbacks (tracked, recheck) are called on lane threads. */
+#ifndef VX_LANE_H
+#define VX_LANE_H
+
+#include "vx/glob.h"
+#include "vx/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VX_LANE_BUDGET_BYTES (256ULL << 20)
+
+struct vx_lane;
+
+struct vx_lane_opts {
+	struct vx_store *store;
+	const char *root;       /* canonical workspace root */
+	uint32_t slots;         /* concurrency */
+	bool (*tracked)(void *arg, const char *path); /* tracked by git: never cleaned */
+	void *arg;
+};
+
+/* The outputs of one task. */
+struct vx_outputs {
+	const struct vx_globset *files;           /* relative to dir; may be NULL */
+	const char *dir;                          /* the project's directory */
+	const struct vx_globset *workspace_files; /* relative to the root; may be NULL */
+	struct vx_strs nested;                    /* projects nested in dir: not part of `files` */
+	bool additive;                            /* overlaps an upstream's outputs by leave of the configuration: nothing of others is removed */
+};
+
+struct vx_save_req {
+	uint32_t task;
+	const char *id;
+	struct vx_digest key;
+	struct vx_outputs outputs;
+	const void *log;         /* tasklog.h's stored form */
+	size_t log_bytes;
+	uint64_t duration_ns, cpu_ns, peak_bytes;
+	bool peak_is_tree;
+	/* 0 nothing moved, 1 moved (what is named), -errno; called after the outputs have been read */
+	int (*recheck)(void *arg, char *ret_what, size_t cap);
+	void *arg;
+};
+
+struct vx_restore_req {
+	uint32_t task;
+	const char *id;
+	struct vx_entry entry;
+	struct vx_outputs outputs;
+};
+
+enum vx_lane_kind { VX_LANE_CLEANED = 1, VX_LANE_RESTORED, VX_LANE_CAPTURED, VX_LANE_SETTLED };
+
+struct vx_lane_event {
+	enum vx_lane_kind kind;
+	uint32_t task;
+	bool ok;              /* CLEANED, RESTORED: done; SETTLED: the row is committed */
+	bool up_to_date;      /* RESTORED: everything was in place, nothing was written */
+	bool moved;           /* SETTLED, not ok: inputs moved while the task ran; text names what */
+	uint64_t bytes;       /* RESTORED: bytes written; SETTLED: bytes of the artifact */
+	uint32_t n_outputs;   /* SETTLED */
+	const void *log;      /* RESTORED: the stored log */
+	size_t log_bytes;
+	char text[768];       /* not ok: step, path and errno in words, one line; or a warning to say once */
+};
+
+struct vx_lane_stats {
+	const char *io;       /* "io_uring" or "blocking: <why>" */
+	uint64_t saves, restores, up_to_date, cleans, commits, commit_rows;
+	uint64_t ring_ops[8]; /* by enum vx_io_op of lane/io.h: open, read, write, close, rename, mkdir, unlink, fsync */
+	uint64_t steps[8];    /* what the saves asked for, same order: equal to ring_ops under io_uring */
+};
+
+int vx_lane_new(const struct vx_lane_opts *o, struct vx_lane **ret, struct vx_err *err);
+int vx_lane_fd(const struct vx_lane *l);                       /* readable when vx_lane_next has something */
+void vx_lane_clean(struct vx_lane *l, uint32_t task, const struct vx_outputs *o);
+void vx_lane_restore(struct vx_lane *l, const struct vx_restore_req *r); /* checks first, restores only what is not in place */
+void vx_lane_save(struct vx_lane *l, const struct vx_save_req *r);
+bool vx_lane_next(struct vx_lane *l, struct vx_lane_event *ret);
+void vx_lane_stats(const struct vx_lane *l, struct vx_lane_stats *ret);
+/* Queued saves are dropped (SETTLED, not ok, "dropped"), those under way finish. */
+void vx_lane_interrupt(struct vx_lane *l);
+/* After the last event: stops the threads, leaves no temporary. With work under way it waits for it. */
+void vx_lane_free(struct vx_lane *l);
+
+/* Completes what a killed run left half done under <root>/.vx (journal, stage). Called with the workspace lock held, before anything else. */
+int vx_lane_recover(const char *root, struct vx_err *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* What a run shows. The loop tells the report what happened; the report decides what a person sees, by mode and --output-logs. docs/cli.md, "What a run shows".
+ *
+ * Modes: a terminal, a pipe, CI (CI set), GitHub Actions. Focused (no selection flag): the requested task streams raw. Broad: one row per executed task, nothing for
+ * hits, failures framed at the end. CI: full grouped output. Rows: glyph time status cache project#task. Frames are whole, never interleaved.
+ * Everything of a task goes to stdout, vx's own warnings to stderr. A closed stdout changes nothing but the output. NO_COLOR and FORCE_COLOR are honoured.
+ *
+ * All calls from the loop's thread. Strings are borrowed for the call only, except `task` ids, which must live as long as the report. */
+#ifndef VX_REPORT_H
+#define VX_REPORT_H
+
+#include "vx/core.h"
+#include "vx/tasklog.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum vx_output_logs { VX_LOGS_DEFAULT, VX_LOGS_FULL, VX_LOGS_ERRORS, VX_LOGS_HASH, VX_LOGS_NONE };
+
+struct vx_report_opts {
+	bool broad;
+	enum vx_output_logs logs;
+	int verbosity;
+	uint32_t n_tasks;             /* not counting groups */
+	uint32_t n_projects;
+	uint32_t slots;
+	uint64_t start_ns;
+	int out_fd, err_fd;           /* 1 and 2 */
+	const char *const *env;       /* CI, GITHUB_ACTIONS, NO_COLOR, FORCE_COLOR, TERM, COLUMNS; "NAME=value", NULL-terminated */
+};
+
+enum vx_cache_outcome { VX_C_MISS, VX_C_UP_TO_DATE, VX_C_RESTORED, VX_C_NOCACHE };
+
+/* How one task ended. */
+struct vx_task_end {
+	uint32_t task;
+	const char *id;
+	bool requested;
+	enum vx_result result;
+	enum vx_cache_outcome cache;
+	const char *status;           /* "exit 2", "exit 137, 128 + SIGKILL", "timed out", "lost", "skipped: lib#build failed" ...; NULL when fine */
+	const char *key_hex;
+	uint64_t wall_ns, cpu_ns, peak_bytes, saved_ns; /* saved_ns: what a hit's command had taken */
+	bool flaky, leftover_cut, peak_is_tree;
+	const struct vx_tasklog *log; /* executed: what it printed; NULL otherwise */
+	const void *stored;           /* hit: the stored log */
+	size_t stored_bytes;
+	const char *note;             /* extra lines: violations, "not saved: src/a.c changed while it ran"; NULL */
+};
+
+struct vx_run_end {
+	int code;
+	uint64_t wall_ns, plan_ns, keys_ns, probe_ns, setup_ns, save_ns, critical_ns;
+	struct vx_core_counts counts;
+	uint32_t workers, up_to_date, restored, missed, nocache, not_saved;
+	uint64_t saved_ns;
+	int signal;                   /* interrupted by; 0 */
+	const char *log_hint;         /* NULL */
+};
+
+struct vx_report;
+struct vx_report *vx_report_new(const struct vx_report_opts *o);
+void vx_report_free(struct vx_report *r);
+void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool requested, bool persistent, uint16_t attempt);
+void vx_report_output(struct vx_report *r, uint32_t task, int stream, const void *p, size_t n); /* masked; streamed or not as the mode says */
+void vx_report_retry(struct vx_report *r, uint32_t task, uint16_t attempt, const char *why);
+void vx_report_ready(struct vx_report *r, uint32_t task);
+void vx_report_ended(struct vx_report *r, const struct vx_task_end *e);
+void vx_report_warn(struct vx_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* one line on stderr */
+void vx_report_finish(struct vx_report *r, const struct vx_run_end *e);  /* failure frames, footer */
+
+/* "1.23s", "340ms", "2m 05s"; and "1.5 GB"; into ret, returned. */
+const char *vx_fmt_ns(uint64_t ns, char *ret, size_t cap);
+const char *vx_fmt_bytes(uint64_t bytes, char *ret, size_t cap);
+
+#endif
