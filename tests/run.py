@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Runs test programs that print TAP and sums them up.
+
+usage: tests/run.py FILE...
+
+Each FILE is a program or a shell script. Two run at a time (VX_TEST_JOBS). A file fails when one of its tests fails, when it exits with a failure, prints no
+TAP, when its plan does not match what it ran, or when it takes longer than VX_TEST_TIMEOUT seconds (300). The last line is the sum; the exit status is 1 when
+anything failed. The output of a failing file is printed whole, of a passing one never.
+"""
+import concurrent.futures
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+TIMEOUT_S = float(os.environ.get("VX_TEST_TIMEOUT", "300"))
+JOBS = int(os.environ.get("VX_TEST_JOBS", "2"))
+PLAN = re.compile(r"^\s*1\.\.(\d+)(?:\s*#\s*(skip\S*)\s*(.*))?$", re.I)
+LINE = re.compile(r"^\s*(not ok|ok)\b[\s-]*(\d+)?(.*)$")
+SKIP = re.compile(r"#\s*skip\b", re.I)
+
+
+class Result:
+    def __init__(self, name):
+        self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
+        self.problems, self.output, self.seconds = [], "", 0.0
+
+
+def parse(res):
+    """Counts the tests of res.output. A program may hold several groups, each with a plan of its own."""
+    planned = ran = 0
+    plans = 0
+    for line in res.output.splitlines():
+        plan = PLAN.match(line)
+        if plan:
+            plans += 1
+            planned += int(plan.group(1))
+            if int(plan.group(1)) == 0 and plan.group(2):
+                res.skipped += 1
+            continue
+        test = LINE.match(line)
+        if not test:
+            continue
+        ran += 1
+        if test.group(1) == "not ok":
+            res.failed += 1
+            res.problems.append("not ok" + (" " + test.group(2) if test.group(2) else "") + test.group(3))
+        elif SKIP.search(test.group(3)):
+            res.skipped += 1
+        else:
+            res.passed += 1
+    if not plans:
+        res.problems.append("prints no plan (1..N)" if ran else "prints no TAP")
+    elif planned != ran:
+        res.problems.append(f"planned {planned} tests but ran {ran}")
+
+
+def kill_group(proc):
+    try:
+        os.killpg(proc.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run(path):
+    res = Result(path)
+    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP")
+    argv = ["bash", path] if path.endswith(".sh") else [os.path.abspath(path)]
+    begin = time.monotonic()
+    try:
+        proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, start_new_session=True)
+    except OSError as e:
+        res.problems.append(f"cannot start: {e}")
+        res.failed = 1
+        return res
+    chunks = []
+    reader = threading.Thread(target=lambda: chunks.append(proc.stdout.read()), daemon=True)
+    reader.start()
+    try:
+        proc.wait(TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        res.problems.append(f"took longer than {TIMEOUT_S:g} s")
+        kill_group(proc)
+        proc.wait()
+    reader.join(5)
+    if reader.is_alive():
+        # A process that the test left behind holds its output open: its group is ended, and that is a failure, for tests leave nothing behind.
+        res.problems.append("left a process behind that holds its output open")
+        kill_group(proc)
+        reader.join(5)
+    res.seconds = time.monotonic() - begin
+    res.output = b"".join(chunks).decode("utf-8", "replace")
+    parse(res)
+    if proc.returncode and not res.failed:
+        how = f"exit status {proc.returncode}" if proc.returncode > 0 else signal.Signals(-proc.returncode).name
+        res.problems.append(how)
+    if res.problems and not res.failed:
+        res.failed = 1
+    return res
+
+
+def report(res):
+    name = re.sub(r"^.*?(tests/)", r"\1", res.name)
+    mark = "FAILED" if res.failed else "ok"
+    skipped = f", {res.skipped} skipped" if res.skipped else ""
+    print(f"{mark:6} {name}: {res.passed} passed{skipped} ({res.seconds:.1f} s)")
+    if res.failed:
+        for line in res.output.splitlines():
+            print("    | " + line)
+        for problem in res.problems:
+            print("    ! " + problem)
+    sys.stdout.flush()
+
+
+def main(files):
+    passed = failed = skipped = 0
+    with concurrent.futures.ThreadPoolExecutor(max_workers=JOBS) as pool:
+        for res in concurrent.futures.as_completed([pool.submit(run, f) for f in files]):
+            res = res.result()
+            report(res)
+            passed, failed, skipped = passed + res.passed, failed + res.failed, skipped + res.skipped
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
