@@ -68,8 +68,34 @@ struct vx_project {
 	const uint32_t *deps;                   /* package edges (project indexes), in manifest order, unique */
 	uint32_t n_deps;
 	struct vx_strs nested;                  /* directories of projects nested in this one */
-	const struct vx_task_decl *tasks;
+	const struct vx_task_decl *const *tasks; /* declaration order; equal ones may be shared between projects */
 	uint32_t n_tasks;
+	const char *version;                    /* of the manifest; NULL when not given */
+	uint32_t files;                         /* enum vx_dir_files: which of the files that matter its directory has */
+};
+
+/* Files of a project's directory that planning cares about; bits of vx_project.files. */
+enum vx_dir_files {
+	VX_HAS_PACKAGE_JSON = 1,
+	VX_HAS_VX_JSON = 2,
+	VX_HAS_VX_JSONC = 4,
+	VX_HAS_VX_CONFIG_TS = 8, /* vx.config.ts, then in this order .mts .cts .js .mjs .cjs */
+	VX_HAS_VX_CONFIG_MTS = 16,
+	VX_HAS_VX_CONFIG_CTS = 32,
+	VX_HAS_VX_CONFIG_JS = 64,
+	VX_HAS_VX_CONFIG_MJS = 128,
+	VX_HAS_VX_CONFIG_CJS = 256,
+	VX_HAS_TURBO_JSON = 512,
+	VX_HAS_TURBO_JSONC = 1024,
+	VX_HAS_VX_WORKSPACE_JSON = 2048,
+	VX_HAS_VX_WORKSPACE_JSONC = 4096,
+	VX_HAS_PNPM_WORKSPACE = 8192,
+	VX_HAS_BUN_LOCK = 16384, /* bun.lock or bun.lockb */
+	VX_HAS_YARN_LOCK = 32768,
+	VX_HAS_PNPM_LOCK = 65536,
+	VX_HAS_NPM_LOCK = 131072, /* package-lock.json or npm-shrinkwrap.json */
+	VX_HAS_YARNRC_YML = 262144,
+	VX_HAS_NPMRC = 524288,
 };
 
 enum vx_ws_kind { VX_WS_SINGLE, VX_WS_NPM, VX_WS_YARN, VX_WS_PNPM, VX_WS_BUN };
@@ -91,7 +117,10 @@ struct vx_workspace {
 	enum vx_ws_kind kind;
 	struct vx_project *projects;
 	uint32_t n_projects;
-	uint32_t root_project;                  /* VX_MAP_NONE when the root is not one */
+	uint32_t root_project;                  /* VX_MAP_NONE when the root is not one (it needs a name; without tasks nothing selects it) */
+	uint32_t root_files;                    /* enum vx_dir_files of the root directory */
+	const struct vx_kv *root_scripts;       /* of the root manifest, project or not */
+	uint32_t n_root_scripts;
 	struct vx_map by_name;                  /* name -> project; "//" too when there is a root project */
 	struct vx_ws_settings settings;
 	struct vx_strs warnings;                /* one line each, said once at the start of a run */
@@ -108,6 +137,7 @@ struct vx_task {
 	const uint32_t *key_deps;               /* those of deps whose keys this key folds (inputs.tasks); all of deps by default */
 	uint32_t n_key_deps;
 	bool requested;
+	bool excluded;                          /* --exclude-dependencies: keyed as ever, since keys downstream fold it, but never probed, restored or run */
 };
 
 struct vx_graph {
@@ -116,9 +146,10 @@ struct vx_graph {
 	const uint32_t *topo;                   /* upstream first */
 };
 
+/* Runs nothing: has no exec, or is kept out by --exclude-dependencies. (Its key is another matter: that of an excluded task is a task's.) */
 static inline bool vx_task_is_group(const struct vx_task *t)
 {
-	return !t->decl->has_exec;
+	return !t->decl->has_exec || t->excluded;
 }
 
 #endif
