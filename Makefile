@@ -79,9 +79,9 @@ $(B)/flags/cc: FORCE
 	$(call write_if_changed,printf '%s\n' '$(CPPFLAGS) $(ALL_CFLAGS)' '# $(CC)' | grep -v '^#')
 $(B)/flags/ld: FORCE
 	$(call write_if_changed,echo '$(ALL_LDFLAGS)')
-$(B)/flags/libs: tools/libflags Makefile
+$(B)/flags/libs: .ci/libflags Makefile
 	@mkdir -p $(@D)
-	@tools/libflags '$(CC)' >$@.new
+	@.ci/libflags '$(CC)' >$@.new
 	@mv $@.new $@
 FORCE:
 
@@ -128,8 +128,8 @@ $(B)/init/%.o: %.c $(B)/init/flags
 $(B)/vx-init: $(INIT_OBJ) $(B)/init/flags
 	@echo '  LD      $@'; $(CC) @$(B)/init/flags -Wl,--gc-sections,--build-id=none -o $@ $(INIT_OBJ) $(INIT_LDFLAGS)
 
-compile_commands.json: Makefile $(B)/libvx.list tools/compdb
-	@tools/compdb '$(CC) $(CPPFLAGS) $(ALL_CFLAGS)' $(SRC) $(INIT_SRC) $(TEST_SRC) >$@.new && mv $@.new $@
+compile_commands.json: Makefile $(B)/libvx.list .ci/compdb
+	@.ci/compdb '$(CC) $(CPPFLAGS) $(ALL_CFLAGS)' $(SRC) $(INIT_SRC) $(TEST_SRC) >$@.new && mv $@.new $@
 
 # The order matters not; each object's header dependencies stand beside it.
 -include $(OBJ:.o=.d) $(OBJ_TP:.o=.d) $(MAIN_OBJ:.o=.d) $(MAIN_TP:.o=.d) $(INIT_OBJ:.o=.d) $(TEST_SRC:%.c=$(B)/obj/%.d) $(BENCH_SRC:%.c=$(B)/obj/%.d)
@@ -167,7 +167,7 @@ tsan-now: $(PROGRAMS) $(TSAN_TESTS)
 	@$(RUN) $(TSAN_TESTS)
 
 lint: compile_commands.json
-	@CC='$(CC)' tools/lint
+	@CC='$(CC)' .ci/lint
 
 bench: all $(BENCH_BIN)
 	@if [ -x bench/run ]; then VX_BUILD=$(abspath $(B)) bench/run; else echo 'no bench/run'; fi
@@ -175,13 +175,13 @@ demo: deps
 	@$(MAKE) --no-print-directory all
 	@if [ -f docs/example/demo.sh ]; then VX_BUILD=$(abspath $(B)) bash docs/example/demo.sh; else echo 'no docs/example/demo.sh'; fi
 deps:
-	@tools/deps
+	@.ci/deps
 
 # ---- installing ----
 install: all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/libexec/vx'
 	$(if $(MAIN_SRC),install -m 755 $(B)/vx '$(DESTDIR)$(PREFIX)/bin/vx')
 	$(if $(INIT_SRC),install -m 755 $(B)/vx-init '$(DESTDIR)$(PREFIX)/libexec/vx/vx-init')
-	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' tools/install-data
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' .ci/install-data
 clean:
 	rm -rf build compile_commands.json

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-uint64_t vx_now_ns(void);       /* CLOCK_MONOTONIC */
-uint64_t vx_wall_ns(void);      /* CLOCK_REALTIME, since the epoch */
+uint64_t vx_now_ns(void);  /* CLOCK_MONOTONIC */
+uint64_t vx_wall_ns(void); /* CLOCK_REALTIME, since the epoch */
 
 #endif

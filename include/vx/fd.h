@@ -9,13 +9,13 @@
 struct vx_buf;
 
 int vx_open(int dirfd, const char *path, int flags, mode_t mode); /* adds O_CLOEXEC; returns the fd */
-int vx_close(int fd);                                            /* closes fd if >= 0; always returns -1, for `fd = vx_close(fd)` */
+int vx_close(int fd);                                             /* closes fd if >= 0; always returns -1, for `fd = vx_close(fd)` */
 #define VX_CLEANUP_FD __attribute__((cleanup(vx_cleanup_fd)))
 void vx_cleanup_fd(int *fd);
 
-ssize_t vx_read(int fd, void *p, size_t n);                      /* one read, EINTR retried */
-ssize_t vx_read_full(int fd, void *p, size_t n);                 /* until n bytes or end; returns the count */
-int vx_write_full(int fd, const void *p, size_t n);              /* all of it */
+ssize_t vx_read(int fd, void *p, size_t n);         /* one read, EINTR retried */
+ssize_t vx_read_full(int fd, void *p, size_t n);    /* until n bytes or end; returns the count */
+int vx_write_full(int fd, const void *p, size_t n); /* all of it */
 
 /* Appends the whole file to b. -EFBIG when b's maximum is passed, -EISDIR, -ENOENT ... A file that grows while read is read to its new end. */
 int vx_read_file(int dirfd, const char *path, struct vx_buf *b);
@@ -23,16 +23,16 @@ int vx_read_file(int dirfd, const char *path, struct vx_buf *b);
 int vx_write_file_atomic(int dirfd, const char *path, const void *p, size_t n, mode_t mode);
 int vx_readlink(int dirfd, const char *path, char *ret, size_t cap); /* NUL-terminated; returns the length; -ENAMETOOLONG */
 
-int vx_mkdir_p(int dirfd, const char *path, mode_t mode);        /* existing directories are fine */
-int vx_rm_rf(int dirfd, const char *path);                       /* never follows a link; absent is fine */
+int vx_mkdir_p(int dirfd, const char *path, mode_t mode); /* existing directories are fine */
+int vx_rm_rf(int dirfd, const char *path);                /* never follows a link; absent is fine */
 int vx_pipe(int ret[2]);
-int vx_eventfd(void);                                            /* non-blocking, starts at 0 */
+int vx_eventfd(void); /* non-blocking, starts at 0 */
 void vx_event_signal(int fd);
 void vx_event_clear(int fd);
 int vx_nonblock(int fd);
 int vx_pidfd_open(pid_t pid);
 int vx_pidfd_signal(int pidfd, int sig);
-int vx_memfd(const char *name);                                  /* sealable */
+int vx_memfd(const char *name); /* sealable */
 
 /* openat2(2) with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: no path handed to it can leave dirfd or pass through a link. */
 int vx_open_beneath(int dirfd, const char *path, int flags, mode_t mode);

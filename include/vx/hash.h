@@ -37,7 +37,7 @@ void vx_sha1_done(struct vx_sha1 *c, uint8_t ret[20]);
 /* The git blob id of n bytes in memory; writes `kind` bytes to ret. */
 void vx_git_blob_id(enum vx_oid_kind kind, const void *p, size_t n, uint8_t *ret);
 
-void vx_hex(const uint8_t *p, size_t n, char *ret);          /* 2 * n digits and a NUL */
-int vx_unhex(const char *s, size_t n, uint8_t *ret);         /* reads 2 * n digits; -EINVAL */
+void vx_hex(const uint8_t *p, size_t n, char *ret);  /* 2 * n digits and a NUL */
+int vx_unhex(const char *s, size_t n, uint8_t *ret); /* reads 2 * n digits; -EINVAL */
 
 #endif

@@ -25,9 +25,9 @@ enum vx_json_type vx_json_type(const struct vx_json *v);
 bool vx_json_bool(const struct vx_json *v);
 int64_t vx_json_int(const struct vx_json *v);
 double vx_json_double(const struct vx_json *v);
-const char *vx_json_str(const struct vx_json *v);           /* NULL when it is not a string; borrowed */
+const char *vx_json_str(const struct vx_json *v); /* NULL when it is not a string; borrowed */
 size_t vx_json_str_len(const struct vx_json *v);
-size_t vx_json_len(const struct vx_json *v);                /* of an array or object */
+size_t vx_json_len(const struct vx_json *v); /* of an array or object */
 struct vx_json *vx_json_at(const struct vx_json *v, size_t i);
 struct vx_json *vx_json_get(const struct vx_json *v, const char *key); /* NULL when absent (or null: see has) */
 bool vx_json_has(const struct vx_json *v, const char *key);
@@ -48,7 +48,7 @@ struct vx_json *vx_json_array(void);
 struct vx_json *vx_json_new_bool(bool b);
 struct vx_json *vx_json_new_int(int64_t i);
 struct vx_json *vx_json_new_double(double d);
-struct vx_json *vx_json_new_str(const char *s);             /* bytes that are not UTF-8 become U+FFFD */
+struct vx_json *vx_json_new_str(const char *s); /* bytes that are not UTF-8 become U+FFFD */
 void vx_json_set(struct vx_json *obj, const char *key, struct vx_json *val);
 void vx_json_add(struct vx_json *arr, struct vx_json *val);
 

@@ -5,19 +5,19 @@
 #define VX_MAX_TASKS 1000000U
 #define VX_MAX_PROJECTS 100000U
 #define VX_MAX_TASK_DEPS 10000U
-#define VX_MAX_SLOTS 4096U                    /* CPU slots; also the most workers of one run */
-#define VX_MAX_CONFIG_BYTES (64U << 20)       /* one configuration file or manifest */
+#define VX_MAX_SLOTS 4096U              /* CPU slots; also the most workers of one run */
+#define VX_MAX_CONFIG_BYTES (64U << 20) /* one configuration file or manifest */
 #define VX_MAX_JSON_DEPTH 64
-#define VX_MAX_PATH 4096U                     /* bytes, the NUL included */
-#define VX_MAX_DESC_BYTES (1U << 20)          /* one task descriptor in shared memory */
-#define VX_KEEP_HEAD_BYTES (8U << 20)         /* kept output of one task: its first ... */
-#define VX_KEEP_TAIL_BYTES (8U << 20)         /* ... and its last bytes */
-#define VX_MAX_MOUNTS 100000U                 /* mounts of one sandbox */
-#define VX_MAX_FILES 10000000U                /* files scanned in one workspace */
-#define VX_MAX_BWRAP_ARGS 9000U               /* arguments bubblewrap takes, where it must do the binds itself */
-#define VX_MAX_SPAWN_FDS 48U                  /* descriptors handed to one program */
+#define VX_MAX_PATH 4096U             /* bytes, the NUL included */
+#define VX_MAX_DESC_BYTES (1U << 20)  /* one task descriptor in shared memory */
+#define VX_KEEP_HEAD_BYTES (8U << 20) /* kept output of one task: its first ... */
+#define VX_KEEP_TAIL_BYTES (8U << 20) /* ... and its last bytes */
+#define VX_MAX_MOUNTS 100000U         /* mounts of one sandbox */
+#define VX_MAX_FILES 10000000U        /* files scanned in one workspace */
+#define VX_MAX_BWRAP_ARGS 9000U       /* arguments bubblewrap takes, where it must do the binds itself */
+#define VX_MAX_SPAWN_FDS 48U          /* descriptors handed to one program */
 #define VX_MAX_TIMEOUT_MS 2147483647
-#define VX_DEFAULT_GRACE_MS 2000              /* between SIGTERM and SIGKILL; VX_KILL_GRACE_MS */
-#define VX_LEFTOVER_READ_MS 250               /* reading goes on this long after a command's exit while a leftover holds a pipe open */
+#define VX_DEFAULT_GRACE_MS 2000 /* between SIGTERM and SIGKILL; VX_KILL_GRACE_MS */
+#define VX_LEFTOVER_READ_MS 250  /* reading goes on this long after a command's exit while a leftover holds a pipe open */
 
 #endif

@@ -22,13 +22,13 @@ struct vx_map {
 	uint32_t n, cap;
 };
 
-uint32_t vx_map_get(const struct vx_map *m, const void *key, size_t len);          /* VX_MAP_NONE when absent */
-bool vx_map_put(struct vx_map *m, const void *key, size_t len, uint32_t val);      /* true if it was new; else the old value stays */
-void vx_map_set(struct vx_map *m, const void *key, size_t len, uint32_t val);      /* inserts or replaces */
+uint32_t vx_map_get(const struct vx_map *m, const void *key, size_t len);     /* VX_MAP_NONE when absent */
+bool vx_map_put(struct vx_map *m, const void *key, size_t len, uint32_t val); /* true if it was new; else the old value stays */
+void vx_map_set(struct vx_map *m, const void *key, size_t len, uint32_t val); /* inserts or replaces */
 uint32_t vx_map_gets(const struct vx_map *m, const char *key);
 bool vx_map_puts(struct vx_map *m, const char *key, uint32_t val);
 void vx_map_reserve(struct vx_map *m, uint32_t n);
 void vx_map_free(struct vx_map *m);
-uint64_t vx_hash64(const void *p, size_t n, uint64_t seed);                        /* not cryptographic, not stable across builds */
+uint64_t vx_hash64(const void *p, size_t n, uint64_t seed); /* not cryptographic, not stable across builds */
 
 #endif

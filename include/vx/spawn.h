@@ -24,19 +24,19 @@ struct vx_spawn_fd {
 };
 
 struct vx_spawn {
-	const char *path;         /* absolute path of the program; NULL when exec_fd is used */
-	int exec_fd;              /* a descriptor to execute (execveat, AT_EMPTY_PATH) when path is NULL */
-	const char *const *argv;  /* NULL-terminated */
-	const char *const *envp;  /* NULL-terminated; NULL = the caller's environment */
-	const char *cwd;          /* NULL: the caller's */
-	int cwd_fd;               /* used when >= 0 and cwd is NULL; set to -1 otherwise */
+	const char *path;        /* absolute path of the program; NULL when exec_fd is used */
+	int exec_fd;             /* a descriptor to execute (execveat, AT_EMPTY_PATH) when path is NULL */
+	const char *const *argv; /* NULL-terminated */
+	const char *const *envp; /* NULL-terminated; NULL = the caller's environment */
+	const char *cwd;         /* NULL: the caller's */
+	int cwd_fd;              /* used when >= 0 and cwd is NULL; set to -1 otherwise */
 	const struct vx_spawn_fd *fds;
 	uint32_t n_fds;
-	bool new_session;         /* setsid */
-	int death_signal;         /* PR_SET_PDEATHSIG, 0 none. It follows the spawning THREAD: only for callers with one thread. */
-	int pgroup;               /* setpgid(0, pgroup) when > 0 */
-	int join_cgroup_fd;       /* a cgroup.procs descriptor: "0" is written to it before exec; -1 none */
-	bool new_pidns;           /* CLONE_NEWPID for the child */
+	bool new_session;   /* setsid */
+	int death_signal;   /* PR_SET_PDEATHSIG, 0 none. It follows the spawning THREAD: only for callers with one thread. */
+	int pgroup;         /* setpgid(0, pgroup) when > 0 */
+	int join_cgroup_fd; /* a cgroup.procs descriptor: "0" is written to it before exec; -1 none */
+	bool new_pidns;     /* CLONE_NEWPID for the child */
 };
 
 #define VX_SPAWN_INIT ((struct vx_spawn){.exec_fd = -1, .cwd_fd = -1, .join_cgroup_fd = -1})

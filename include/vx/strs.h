@@ -27,10 +27,10 @@ struct vx_strs vx_strlist_done(const struct vx_strlist *l);
 void vx_strlist_sort_unique(struct vx_strlist *l); /* bytewise */
 
 bool vx_strs_has(struct vx_strs s, const char *x);
-bool vx_streq(const char *a, const char *b);              /* NULL equals only NULL */
+bool vx_streq(const char *a, const char *b); /* NULL equals only NULL */
 bool vx_starts_with(const char *s, const char *prefix);
 bool vx_ends_with(const char *s, const char *suffix);
-int vx_strcmp_qsort(const void *a, const void *b);        /* for arrays of const char * */
+int vx_strcmp_qsort(const void *a, const void *b); /* for arrays of const char * */
 
 /* The candidate nearest to `s` by edit distance (transpositions count one), or NULL when none is near enough to be what was meant. Borrowed. */
 const char *vx_nearest(const char *s, struct vx_strs candidates);

@@ -1,0 +1,102 @@
+# Sourced by the shell tests: TAP and a scratch directory.
+#
+#   . "$(dirname "$0")/../lib.sh"
+#   is 'what it is about' "$got" "$wanted"
+#   done_testing
+#
+# $W is a fresh directory that is removed at the end, $VX, $VX_INIT and $VX_BUILD are absolute. HOME, TMPDIR and the caches lie below $W, so a test neither reads nor
+# writes the user's. Every test ends with done_testing (it prints the plan) or begins with skip_all REASON.
+set -u
+SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+VX_BUILD=${VX_BUILD:-$SRC/build}
+VX=$VX_BUILD/vx
+VX_INIT=$VX_BUILD/vx-init
+export VX VX_INIT VX_BUILD
+VXT_N=0
+VXT_FAILED=0
+VXT_ENDED=
+
+W=$(mktemp -d "${TMPDIR:-/tmp}/vx-test.XXXXXX")
+W=$(cd "$W" && pwd -P)
+mkdir "$W/.home" "$W/.tmp"
+export HOME=$W/.home TMPDIR=$W/.tmp XDG_CACHE_HOME=$W/.home/.cache LC_ALL=C.UTF-8 NO_COLOR=1
+export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@example.org GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@example.org
+unset CI GITHUB_ACTIONS FORCE_COLOR VX_CACHE_DIR TURBO_SCM_BASE GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE MAKEFLAGS MAKELEVEL MFLAGS
+
+vxt_exit() {
+	local rc=$?
+	cd /
+	chmod -R u+rwx "$W" 2>/dev/null
+	rm -rf "$W"
+	if [ -z "$VXT_ENDED" ]; then
+		echo "# the script ended before done_testing (status $rc)"
+		exit 1
+	fi
+}
+trap vxt_exit EXIT
+
+diag() { printf '%s\n' "$@" | sed 's/^/# /'; }
+
+# pass NAME, fail NAME [DETAIL...]
+pass() { VXT_N=$((VXT_N + 1)); echo "ok $VXT_N - $1"; }
+fail() {
+	VXT_N=$((VXT_N + 1)); VXT_FAILED=$((VXT_FAILED + 1))
+	echo "not ok $VXT_N - $1"
+	shift
+	[ $# -eq 0 ] || diag "$@"
+	return 0
+}
+
+# ok NAME COMMAND...: the command succeeds
+ok() {
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then pass "$name"; else fail "$name" "status $? of: $*" "$out"; fi
+}
+# nok NAME COMMAND...: the command fails
+nok() {
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then fail "$name" "unexpected success of: $*" "$out"; else pass "$name"; fi
+}
+is() { # NAME GOT WANTED
+	if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "got:    $2" "wanted: $3"; fi
+}
+isnt() { # NAME GOT UNWANTED
+	if [ "$2" != "$3" ]; then pass "$1"; else fail "$1" "got: $2"; fi
+}
+like() { # NAME TEXT EXTENDED-REGEX
+	if grep -Eq -- "$3" <<<"$2"; then pass "$1"; else fail "$1" "text:     $2" "no match: $3"; fi
+}
+unlike() { # NAME TEXT EXTENDED-REGEX
+	if grep -Eq -- "$3" <<<"$2"; then fail "$1" "text:    $2" "matches: $3"; else pass "$1"; fi
+}
+# run COMMAND...: sets $out (stdout), $err (stderr) and $rc
+run() {
+	"$@" >"$W/.out" 2>"$W/.err"
+	rc=$?
+	out=$(cat "$W/.out") err=$(cat "$W/.err")
+	return 0
+}
+skip() { VXT_N=$((VXT_N + 1)); echo "ok $VXT_N - $1 # SKIP $2"; }  # NAME REASON
+skip_all() { echo "1..0 # SKIP $1"; VXT_ENDED=1; exit 0; }         # REASON
+done_testing() { echo "1..$VXT_N"; VXT_ENDED=1; [ "$VXT_FAILED" = 0 ]; exit; }
+
+# new_repo DIR: an empty git repository, the current directory from now on
+new_repo() {
+	mkdir -p "$1" && cd "$1" && git init -q -b main . || { fail "git init $1"; done_testing; }
+}
+# put FILE [TEXT]: writes a file and its directories; the text is stdin without a second argument
+put() {
+	mkdir -p "$(dirname "$1")"
+	if [ $# -gt 1 ]; then printf '%s\n' "$2" >"$1"; else cat >"$1"; fi
+}
+# gone SECONDS PID: waits until the process has ended (a zombie counts as ended)
+gone() {
+	local i
+	for ((i = 0; i < $1 * 50; i++)); do
+		case $(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$2/status" 2>/dev/null) in '' | Z | X) return 0 ;; esac
+		sleep 0.02
+	done
+	return 1
+}
