@@ -4,7 +4,10 @@
  * worker copies the slab out, decodes it into its own arena and validates every field before use; the scheduler frees the slab when the completion
  * has come (or the worker is lost). A descriptor is at most VX_MAX_DESC_BYTES; a task that needs more is refused by name before it is queued.
  *
- * All strings are bytes without NUL. Paths are absolute unless said. */
+ * All strings are bytes without NUL. Paths are absolute unless said.
+ *
+ * On the wire (https://msgpack.org, arrays, unsigned integers, booleans and strings only) every string carries its NUL, so that a decoded one points
+ * into the copy of the message. A count that the message's own size cannot hold is refused before anything is allocated for it. */
 #ifndef VX_DESC_H
 #define VX_DESC_H
 
@@ -20,22 +23,24 @@ struct vx_err;
 
 /* A fully resolved command. */
 struct vx_task_desc {
-	uint32_t task;             /* the scheduler's task index */
-	uint16_t attempt;          /* from 0 */
-	const char *id;            /* "project#task" */
-	struct vx_strs argv;       /* what to execute: {"/bin/sh","-c","..."} or a command taken apart; argv[0] is looked up on the PATH in env when without '/' */
+	uint32_t task;    /* the scheduler's task index */
+	uint16_t attempt; /* from 0 */
+	const char *id;   /* "project#task" */
+	struct vx_strs
+		argv; /* what to execute: {"/bin/sh","-c","..."} or a command taken apart; argv[0] is looked up on the PATH in env when without '/' */
 	const char *cwd;
-	struct vx_strs env;        /* the whole environment, "NAME=value" */
-	uint32_t timeout_ms;       /* 0 none; from the command's start */
-	uint32_t grace_ms;         /* SIGTERM to SIGKILL */
-	bool persistent;           /* stdin is a pipe that stays open; else /dev/null */
-	uint64_t memory_bytes;     /* hard limit where a cgroup can be had; 0 none */
+	struct vx_strs env;    /* the whole environment, "NAME=value" */
+	uint32_t timeout_ms;   /* 0 none; from the command's start */
+	uint32_t grace_ms;     /* SIGTERM to SIGKILL */
+	bool persistent;       /* stdin is a pipe that stays open; else /dev/null */
+	uint64_t memory_bytes; /* hard limit where a cgroup can be had; 0 none */
 	bool sandboxed;
 	struct vx_sbx_spec sandbox; /* read only when sandboxed */
 };
 
 int vx_desc_encode(const struct vx_task_desc *d, struct vx_buf *out, struct vx_err *err); /* -E2BIG names the task and the limit */
-int vx_desc_decode(const void *p, size_t n, struct vx_arena *a, struct vx_task_desc *ret); /* -EBADMSG; strings live in a */
+int vx_desc_decode(
+	const void *p, size_t n, struct vx_arena *a, struct vx_task_desc *ret); /* -EBADMSG; the copy of p lives in a; argv.v and env.v end in NULL */
 
 /* Requests: fixed-size items of the request ring. */
 enum vx_req_kind {
@@ -56,9 +61,9 @@ struct vx_request {
 
 /* Completions: fixed-size items of the completion ring. */
 enum vx_done_kind {
-	VX_DONE_STARTED = 1,  /* the command has been executed: the time limit counts from `start_ns` */
-	VX_DONE_EXITED = 2,   /* the attempt is over, its tree is gone, all its output is in the output ring before this was published */
-	VX_DONE_ARMED = 3,    /* verdict of VX_REQ_ARM: `end` is VX_END_EXIT with code 0, or VX_END_REFUSED with the reason in `text` */
+	VX_DONE_STARTED = 1, /* the command has been executed: the time limit counts from `start_ns` */
+	VX_DONE_EXITED = 2,  /* the attempt is over, its tree is gone, all its output is in the output ring before this was published */
+	VX_DONE_ARMED = 3,   /* verdict of VX_REQ_ARM: `end` is VX_END_EXIT with code 0, or VX_END_REFUSED with the reason in `text` */
 };
 
 enum vx_end {
@@ -68,7 +73,7 @@ enum vx_end {
 	VX_END_STOPPED = 4, /* we were told to stop it */
 	VX_END_SPAWN = 5,   /* the command could not be started: `text` says which step and why */
 	VX_END_REFUSED = 6, /* the sandbox refused before the start: `text` */
-	VX_END_LOST = 7,    /* the worker, the box host or the attempt's supervision died; made by the pool, never by a worker */
+	VX_END_LOST = 7,    /* the worker, the box host or the attempt's supervision died; the pool reports it as VX_POOL_LOST */
 	VX_END_OOM = 8,     /* killed for memory by its own limit */
 };
 
@@ -86,10 +91,10 @@ struct vx_done {
 	uint16_t attempt, end;
 	int32_t code, signal;
 	uint32_t flags;
-	uint64_t setup_ns;  /* sandbox set-up, before start_ns */
+	uint64_t setup_ns; /* sandbox set-up, before start_ns */
 	uint64_t start_ns, end_ns;
-	uint64_t cpu_ns;    /* user + system of the whole tree; 0 unknown */
-	uint64_t peak_bytes; /* 0 unknown */
+	uint64_t cpu_ns;         /* user + system of the whole tree; 0 unknown */
+	uint64_t peak_bytes;     /* 0 unknown */
 	char text[VX_DONE_TEXT]; /* NUL-terminated: one reason, or several lines */
 };
 

@@ -9,7 +9,7 @@
  *
  * Who writes what: `tail` and the items only the producer; `head` only the consumer; `mask`, `item_bytes` only the creator before anyone attaches.
  * A reader trusts nothing: cursors that differ by more than the capacity, or a frame length beyond what is published, are -EBADMSG, and the peer is
- * treated as lost. The idea is that of PostgreSQL's shm_mq and of every kernel ring; nothing in shared memory is a pointer.
+ * treated as lost. The creator's fields are compared with the build's own constants when a slot is attached (vx_slot_check in region.h). The idea is that of PostgreSQL's shm_mq and of every kernel ring; nothing in shared memory is a pointer.
  *
  * Sleeping is not the ring's business (eventfds and a flag, see region.h). Order: publish, then wake; announce sleep, look again, then sleep. */
 #ifndef VX_RING_H
@@ -33,19 +33,19 @@ struct vx_ring {
 
 size_t vx_ring_bytes(uint32_t capacity, uint32_t item_bytes); /* size of the whole, a multiple of the cache line; capacity a power of two */
 void vx_ring_init(struct vx_ring *r, uint32_t capacity, uint32_t item_bytes);
-int vx_ring_push(struct vx_ring *r, const void *item);        /* 0, -EAGAIN when full */
-int vx_ring_pop(struct vx_ring *r, void *ret_item);           /* 1, 0 when empty, -EBADMSG */
+int vx_ring_push(struct vx_ring *r, const void *item); /* 0, -EAGAIN when full, -EBADMSG */
+int vx_ring_pop(struct vx_ring *r, void *ret_item);    /* 1, 0 when empty, -EBADMSG */
 bool vx_ring_empty(const struct vx_ring *r);
 
 /* A frame: which task attempt wrote which bytes to which stream, and when. Frames start at multiples of 8 bytes and wrap as bytes do. */
 struct vx_frame {
-	uint32_t task;    /* the scheduler's task index */
+	uint32_t task; /* the scheduler's task index */
 	uint16_t attempt;
-	uint8_t stream;   /* 1 stdout, 2 stderr */
-	uint8_t flags;    /* 0 */
-	uint32_t length;  /* bytes that follow, at most VX_FRAME_MAX */
-	uint32_t pad;     /* 0 */
-	uint64_t ns;      /* CLOCK_MONOTONIC when it was read */
+	uint8_t stream;  /* 1 stdout, 2 stderr */
+	uint8_t flags;   /* 0 */
+	uint32_t length; /* bytes that follow, at most VX_FRAME_MAX */
+	uint32_t pad;    /* 0 */
+	uint64_t ns;     /* CLOCK_MONOTONIC when it was read */
 };
 #define VX_FRAME_MAX 32768U
 
@@ -58,8 +58,9 @@ struct vx_bring {
 
 size_t vx_bring_bytes(uint32_t capacity);
 void vx_bring_init(struct vx_bring *r, uint32_t capacity);
-size_t vx_bring_space(const struct vx_bring *r);                                       /* payload bytes that fit in one frame now */
-int vx_bring_push(struct vx_bring *r, const struct vx_frame *f, const void *bytes);    /* 0, -EAGAIN */
-int vx_bring_pop(struct vx_bring *r, struct vx_frame *ret_frame, void *ret_bytes);     /* ret_bytes holds VX_FRAME_MAX; 1, 0, -EBADMSG */
+size_t vx_bring_space(const struct vx_bring *r);                                    /* payload bytes that fit in one frame now; 0 also when corrupt */
+size_t vx_bring_used(const struct vx_bring *r);                                     /* published and not yet taken, headers included */
+int vx_bring_push(struct vx_bring *r, const struct vx_frame *f, const void *bytes); /* 0, -EAGAIN, -EBADMSG */
+int vx_bring_pop(struct vx_bring *r, struct vx_frame *ret_frame, void *ret_bytes);  /* ret_bytes holds VX_FRAME_MAX; 1, 0, -EBADMSG */
 
 #endif
