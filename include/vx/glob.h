@@ -1,8 +1,12 @@
 /* Globs: compiled once, matched many times.
  *
  * A set is the list as written: plain entries select, `!` entries subtract wherever they stand. Wildcards: `*` (not '/'), `**` (whole components),
- * `?`, `{a,b}`; brackets are literal. An entry without wildcards names a file or a whole directory tree. Paths are bytes, relative to
- * the set's base directory, without leading "./". The turbo dialect differs as Turborepo documents (docs/config.md). */
+ * `?` (one character), `{a,b}` (nests; braces without a comma of their own are literal); brackets are literal; a backslash makes the next byte literal.
+ * Wildcards match leading dots. An entry without wildcards, or one that ends in '/', names a whole directory tree too. Paths are bytes, relative to the set's
+ * base directory, without leading "./". The turbo dialect has classes `[a-z]`, `foo**` for `foo*` and what lies below, negations that take
+ * whole trees, and lexical ".."; a ".." that leaves the base is -EINVAL in both.
+ *
+ * Sets are immutable once compiled: any thread may match. Errors: -E2BIG more than VX_MAX_GLOB_ARMS alternatives, -ENAMETOOLONG, -EINVAL. */
 #ifndef VX_GLOB_H
 #define VX_GLOB_H
 
@@ -10,6 +14,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define VX_MAX_GLOB_ARMS 1024U /* alternatives that one entry's braces may expand to */
 
 struct vx_arena;
 struct vx_err;
@@ -21,14 +27,17 @@ bool vx_globset_may_reach(const struct vx_globset *s, const char *dir, size_t le
 bool vx_globset_empty(const struct vx_globset *s);                                   /* no selecting entry */
 uint32_t vx_globset_count(const struct vx_globset *s);                               /* selecting entries, in order */
 const char *vx_globset_pattern(const struct vx_globset *s, uint32_t i);
-bool vx_globset_match_one(const struct vx_globset *s, uint32_t i, const char *path, size_t len);
+bool vx_globset_match_one(const struct vx_globset *s, uint32_t i, const char *path, size_t len); /* entry i selects it and nothing subtracts it */
+bool vx_globset_negates(const struct vx_globset *s, const char *path, size_t len);               /* some `!` entry matches it */
+bool vx_globset_literal(const struct vx_globset *s, uint32_t i);                                 /* selecting entry i has no wildcard */
 /* The literal directory prefix of selecting entry i ("" when it starts with a wildcard; a literal entry whole). */
 const char *vx_globset_prefix(const struct vx_globset *s, uint32_t i);
 /* Could some path match both (negations ignored: they never add reach)? Bases are root-relative directories. When unsure: true. */
 bool vx_globset_overlap(const struct vx_globset *x, const char *base_x, const struct vx_globset *y, const char *base_y);
 
 /* Walks the file system below base_fd for what matches: files, symlinks (not followed) and empty directories. Never enters .git or .vx, and
- * node_modules only where a pattern names it. Calls back with the path relative to base_fd; a callback's non-zero return ends the walk and is
+ * node_modules only where a pattern names it (turbo: or has a literal directory in front of its first wildcard). Starts at the literal prefixes, so what cannot
+ * match is not listed. Calls back with the path relative to base_fd; a callback's non-zero return ends the walk and is
  * returned. Unreadable directory: -errno. Order: bytewise by path. */
 struct vx_glob_hit {
 	const char *path;
