@@ -1,0 +1,345 @@
+#include "internal.h"
+
+#include "vx/arena.h"
+#include "vx/assert.h"
+#include "vx/limits.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+/* ---- queues: FIFO lists threaded through the tasks. A task is in at most one of key, restore, save, retry and done. ---- */
+
+void core_push(struct vx_core *c, struct queue *q, uint32_t i)
+{
+	c->tasks[i].next = NONE;
+	if (q->head == NONE)
+		q->head = i;
+	else
+		c->tasks[q->tail].next = i;
+	q->tail = i;
+}
+
+static uint32_t pop(struct vx_core *c, struct queue *q)
+{
+	uint32_t i = q->head;
+
+	if (i != NONE)
+		q->head = c->tasks[i].next;
+	return i;
+}
+
+/* Asks for a signal to a live tree. One that is queued already gives way to the newer one, which is the harsher. */
+void core_stop(struct vx_core *c, uint32_t i, int sig)
+{
+	struct task *t = &c->tasks[i];
+
+	t->stopping = true;
+	t->stop_signal = (uint8_t)sig;
+	if (t->in_stop)
+		return;
+	t->in_stop = true;
+	t->next_stop = NONE;
+	if (c->stop.head == NONE)
+		c->stop.head = i;
+	else
+		c->tasks[c->stop.tail].next_stop = i;
+	c->stop.tail = i;
+}
+
+/* ---- the ready heap, of ranks; entries of tasks that are no longer ready are dropped when they surface ---- */
+
+static void heap_push(struct vx_core *c, uint32_t rank)
+{
+	uint32_t k = c->n_heap++;
+
+	for (; k && c->heap[(k - 1) / 2] > rank; k = (k - 1) / 2)
+		c->heap[k] = c->heap[(k - 1) / 2];
+	c->heap[k] = rank;
+}
+
+static void heap_pop(struct vx_core *c)
+{
+	uint32_t last = c->heap[--c->n_heap], k = 0;
+
+	for (;;) {
+		uint32_t child = 2 * k + 1;
+
+		if (child >= c->n_heap)
+			break;
+		if (child + 1 < c->n_heap && c->heap[child + 1] < c->heap[child])
+			child++;
+		if (c->heap[child] >= last)
+			break;
+		c->heap[k] = c->heap[child];
+		k = child;
+	}
+	c->heap[k] = last;
+}
+
+void core_make_ready(struct vx_core *c, uint32_t i)
+{
+	struct task *t = &c->tasks[i];
+
+	t->state = S_READY;
+	c->counts.ready++;
+	if (!t->in_heap) {
+		t->in_heap = true;
+		heap_push(c, t->rank);
+	}
+}
+
+void core_give_slot_back(struct vx_core *c, struct task *t)
+{
+	vx_assert(c->counts.slots_used >= t->cpus);
+	c->counts.slots_used -= t->cpus;
+	if (t->alone)
+		c->alone_runs = false;
+}
+
+/* ---- decisions ---- */
+
+static bool fits(const struct vx_core *c, const struct task *t)
+{
+	if (!c->counts.slots_used)
+		return true; /* whatever servers keep in memory: waiting for them could be for ever */
+	if (c->alone_runs || t->alone || t->cpus > c->o.slots - c->counts.slots_used)
+		return false;
+	return !c->o.memory_bytes || !t->memory_bytes ||
+	       (c->memory_used_bytes <= c->o.memory_bytes && t->memory_bytes <= c->o.memory_bytes - c->memory_used_bytes);
+}
+
+static bool next_run(struct vx_core *c, struct vx_core_decision *ret)
+{
+	while (c->n_heap && !c->halted) {
+		uint32_t i = c->by_rank[c->heap[0]];
+		struct task *t = &c->tasks[i];
+
+		if (t->state == S_READY && !fits(c, t))
+			return false; /* and so holds back all behind it */
+		heap_pop(c);
+		t->in_heap = false;
+		if (t->state != S_READY)
+			continue;
+		t->state = S_RUNNING;
+		t->attempt++;
+		c->counts.ready--;
+		c->counts.running++;
+		c->counts.slots_used += t->cpus;
+		c->memory_used_bytes += t->memory_bytes;
+		c->alone_runs |= t->alone;
+		*ret = (struct vx_core_decision){.what = VX_DO_RUN, .task = i, .attempt = t->attempt, .unsaved = t->tainted};
+		return true;
+	}
+	return false;
+}
+
+static bool next_stop(struct vx_core *c, struct vx_core_decision *ret)
+{
+	while (c->stop.head != NONE) {
+		uint32_t i = c->stop.head;
+		struct task *t = &c->tasks[i];
+		int sig = t->stop_signal;
+
+		c->stop.head = t->next_stop;
+		t->in_stop = false;
+		t->stop_signal = 0;
+		if (!sig)
+			continue; /* gone meanwhile */
+		*ret = (struct vx_core_decision){.what = VX_DO_STOP, .task = i, .attempt = t->attempt, .signal = sig};
+		return true;
+	}
+	return false;
+}
+
+static bool next_done(struct vx_core *c, struct vx_core_decision *ret)
+{
+	uint32_t i = pop(c, &c->done);
+
+	if (i == NONE)
+		return false;
+	const struct task *t = &c->tasks[i];
+	*ret = (struct vx_core_decision){.what = VX_DO_DONE,
+		.task = i,
+		.attempt = t->attempt,
+		.result = (enum vx_result)t->result,
+		.flaky = t->flaky,
+		.unsaved = t->tainted,
+		.blocker = t->result == VX_R_SKIPPED ? t->blocker : NONE};
+	return true;
+}
+
+/* A retry whose turn has not come when the run halts is none: the attempt that failed was the last. A lost one just never ran. */
+static bool next_retry(struct vx_core *c, struct vx_core_decision *ret)
+{
+	uint32_t i;
+
+	while ((i = pop(c, &c->retry)) != NONE) {
+		struct task *t = &c->tasks[i];
+
+		core_make_ready(c, i);
+		if (t->persistent) {
+			core_work(c, i, W_NEED); /* a lost server may have become superfluous meanwhile */
+			core_drain(c);
+		}
+		if (c->halted || t->state != S_READY)
+			continue; /* the sweep ends it */
+		*ret = (struct vx_core_decision){.what = VX_DO_RETRY, .task = i, .attempt = t->attempt};
+		return true;
+	}
+	return false;
+}
+
+static bool next_lanes(struct vx_core *c, struct vx_core_decision *ret)
+{
+	uint32_t i;
+
+	if (c->settling < c->o.save_lane && (i = pop(c, &c->save)) != NONE) {
+		c->tasks[i].state = S_SAVING;
+		c->tasks[i].save_open = true;
+		c->settling++;
+		c->counts.saving++;
+		*ret = (struct vx_core_decision){.what = VX_DO_SAVE, .task = i, .attempt = c->tasks[i].attempt};
+		return true;
+	}
+	if (c->counts.restoring < c->o.restore_lane && (i = pop(c, &c->restore)) != NONE) {
+		c->tasks[i].state = S_RESTORING;
+		c->counts.restoring++;
+		*ret = (struct vx_core_decision){.what = VX_DO_RESTORE, .task = i};
+		return true;
+	}
+	if (!c->halted && (i = pop(c, &c->key)) != NONE) {
+		c->tasks[i].state = S_KEYING;
+		c->keying++;
+		*ret = (struct vx_core_decision){.what = VX_DO_KEY, .task = i};
+		return true;
+	}
+	return false;
+}
+
+bool vx_core_next(struct vx_core *c, struct vx_core_decision *ret)
+{
+	core_sweep(c);
+	if (next_stop(c, ret) || next_done(c, ret) || next_retry(c, ret) || next_run(c, ret) || next_lanes(c, ret))
+		return true;
+	core_sweep(c);
+	if (c->done.head != NONE || c->stop.head != NONE)
+		return vx_core_next(c, ret); /* what the retries or the sweep have ended */
+	if (c->total_done < c->n || c->settling || c->ended)
+		return false;
+	c->ended = true;
+	*ret = (struct vx_core_decision){.what = VX_DO_END, .task = NONE, .blocker = NONE};
+	ret->code = c->signal ? 128 + c->signal : c->counts.failed || c->counts.skipped ? 1 : 0;
+	return true;
+}
+
+void vx_core_event(struct vx_core *c, const struct vx_core_event *e)
+{
+	core_dispatch_event(c, e);
+	core_drain(c);
+}
+
+void vx_core_counts(const struct vx_core *c, struct vx_core_counts *ret)
+{
+	*ret = c->counts;
+}
+
+/* ---- birth ---- */
+
+static void copy_tasks(struct vx_core *c, const struct vx_core_task *in)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct task *t = &c->tasks[i];
+
+		t->deps = in[i].deps;
+		t->n_deps = t->waiting = in[i].n_deps;
+		t->group = in[i].group;
+		t->persistent = in[i].persistent && !t->group;
+		t->requested = in[i].requested;
+		t->waits_ready = in[i].waits_ready;
+		t->memory_bytes = in[i].memory_bytes;
+		t->alone = in[i].exclusive || (c->o.memory_bytes && t->memory_bytes > c->o.memory_bytes);
+		t->cpus = in[i].cpus < 1 ? 1 : in[i].cpus > c->o.slots ? c->o.slots : in[i].cpus;
+		t->retries = t->persistent ? 0 : in[i].retries;
+		t->verdict = t->persistent && in[i].verdict != VX_V_FAILED ? VX_V_NOCACHE : (uint8_t)in[i].verdict;
+		t->blocker = NONE;
+		c->counts.total += !t->group;
+	}
+}
+
+/* Dependents of each task, in task order, as one array: count, sum, fill. */
+static void connect(struct vx_core *c)
+{
+	uint64_t edges = 0;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		edges += c->tasks[i].n_deps;
+		for (uint32_t k = 0; k < c->tasks[i].n_deps; k++) {
+			vx_assert(c->tasks[i].deps[k] < c->n);
+			c->tasks[c->tasks[i].deps[k]].open++;
+		}
+	}
+	vx_assert(edges < NONE);
+	c->out = vx_xcalloc(edges + 1, sizeof *c->out);
+	for (uint32_t i = 0; i < c->n; i++) {
+		c->tasks[i + 1].first_out = c->tasks[i].first_out + c->tasks[i].open;
+		c->tasks[i].next = c->tasks[i].first_out;
+	}
+	for (uint32_t i = 0; i < c->n; i++)
+		for (uint32_t k = 0; k < c->tasks[i].n_deps; k++)
+			c->out[c->tasks[c->tasks[i].deps[k]].next++] = i;
+}
+
+static void first_moves(struct vx_core *c)
+{
+	for (uint32_t r = 0; r < c->n; r++) {
+		uint32_t i = c->by_rank[r];
+
+		if (c->tasks[i].verdict == VX_V_HIT && !c->tasks[i].group) {
+			c->tasks[i].state = S_RESTORE_WAIT;
+			core_push(c, &c->restore, i);
+		}
+	}
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (!c->tasks[i].group && c->tasks[i].verdict == VX_V_FAILED)
+			core_finish(c, i, VX_R_FAILED);
+		else if (!c->tasks[i].waiting)
+			core_consider(c, i);
+		if (!c->tasks[i].open)
+			core_work(c, i, W_OVER);
+	}
+	core_drain(c);
+}
+
+struct vx_core *vx_core_new(const struct vx_core_opts *o, const struct vx_core_task *tasks, uint32_t n)
+{
+	struct vx_core *c = vx_xcalloc(1, sizeof *c);
+
+	vx_assert(n <= VX_MAX_TASKS);
+	c->o = *o;
+	c->o.slots = o->slots ? o->slots : 1;
+	c->o.restore_lane = o->restore_lane ? o->restore_lane : 1;
+	c->o.save_lane = o->save_lane ? o->save_lane : 1;
+	c->n = n;
+	c->foreground = true;
+	c->key = c->restore = c->save = c->retry = c->done = c->stop = c->work = (struct queue){NONE, NONE};
+	c->tasks = vx_xcalloc((size_t)n + 1, sizeof *c->tasks);
+	c->heap = vx_xcalloc((size_t)n + 1, sizeof *c->heap);
+	c->by_rank = vx_xcalloc((size_t)n + 1, sizeof *c->by_rank);
+	copy_tasks(c, tasks);
+	connect(c);
+	core_order(c, tasks);
+	core_initial_needs(c);
+	first_moves(c);
+	return c;
+}
+
+void vx_core_free(struct vx_core *c)
+{
+	if (!c)
+		return;
+	free(c->tasks);
+	free(c->out);
+	free(c->heap);
+	free(c->by_rank);
+	free(c);
+}
