@@ -3,8 +3,12 @@
  *   vx_keyer_new      takes workspace and graph; reads file lists and ids (git's index and our scan; git itself where those do not suffice)
  *   vx_key_stable     may this task be keyed before anything has run? (reach of upstream writers)
  *   vx_key_compute    makes the record of one task; its key_deps must have theirs
- *   vx_keyer_ran      a command has run, pass or fail: what it may have written is read anew by later vx_key_compute calls
+ *   vx_keyer_ran      a command has run (pass or fail), or its outputs have been restored: what may be written is read anew by later vx_key_compute calls
  *   vx_key_recheck    have the inputs of a record moved since? on any thread
+ *   vx_keyer_remember keeps what makes the next run cheaper (identities, directories) in opts.memory
+ *
+ * Errors: vx_keyer_new -ENOENT not a git repository (or git's own refusal, in git's words). vx_key_compute: -ECHILD a runtime probe failed, -EINVAL
+ * a literal input is ignored by git, -EBUSY a file kept changing while it was read, -ECANCELED, else -errno; all name task and file.
  *
  * Records are immutable and live as long as the keyer. Thread rule: one thread, except vx_key_recheck and vx_keyer_tracked, which any thread may call
  * on any record at any time. */
@@ -16,10 +20,11 @@
 
 #define VX_KEY_VERSION 1
 
-struct vx_keyer;
-struct vx_buf;
+struct vx_arena;
 struct vx_err;
-struct vx_json;
+struct vx_graph;
+struct vx_keyer;
+struct vx_workspace;
 
 struct vx_oid {
 	uint8_t b[32];
@@ -45,8 +50,15 @@ struct vx_key_record {
 	uint32_t n_inputs;
 	struct vx_strs empty_globs;        /* input entries that matched nothing: said on the miss */
 	bool folds_runtime;                /* has runtime probes: pinned to this machine */
-	const struct vx_key_part *parts;   /* filled only with opts.explain */
+	const struct vx_key_part *parts;   /* all but the inputs, in their order; filled only with opts.explain */
 	uint32_t n_parts;
+};
+
+/* Where small blobs are kept between runs: vx_store_blob_get and _put behind two pointers, since the key module knows no store. get: -ENOENT. */
+struct vx_key_memory {
+	void *self;
+	int (*get)(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n);
+	int (*put)(void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n);
 };
 
 struct vx_keyer_opts {
@@ -56,6 +68,7 @@ struct vx_keyer_opts {
 	bool explain;                      /* keep the parts (--dry=full) */
 	int cancel_fd;                     /* readable: runtime probes are killed, -ECANCELED; -1 none */
 	uint32_t threads;                  /* for scanning and hashing; 0 = CPUs */
+	const struct vx_key_memory *memory; /* NULL: nothing is remembered; borrowed for the keyer's life */
 };
 
 struct vx_keyer_stats {
@@ -72,6 +85,7 @@ int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record
 const struct vx_key_record *vx_key_get(const struct vx_keyer *k, uint32_t task); /* NULL before vx_key_compute */
 void vx_keyer_ran(struct vx_keyer *k, uint32_t task);
 void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret);
+int vx_keyer_remember(struct vx_keyer *k); /* 0 also when there is nothing to keep; -errno of the memory */
 
 /* 0: every input is as it was and none came or went, and no fingerprint file moved; 1: something moved, ret_what names it; -errno: could not tell. */
 int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *r, char *ret_what, size_t cap);
@@ -79,7 +93,8 @@ int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *r, char *ret_
 /* Is this root-relative path tracked by git? Tracked files are never cleaned. Any thread. */
 bool vx_keyer_tracked(struct vx_keyer *k, const char *path);
 
-/* The env wildcards of turbo, and plain names: which variables of `env` ("NAME=value" list) a list selects, sorted by name. */
+/* The env wildcards of turbo (`*`, `!` subtracts, a backslash makes either literal), and plain names: which variables of `env` ("NAME=value" list,
+ * NULL-terminated) a list selects, as pointers into it, sorted by name. */
 struct vx_strs vx_env_select(struct vx_strs list, const char *const *env, enum vx_dialect d, struct vx_arena *a);
 
 #endif
