@@ -147,7 +147,7 @@ static int string(struct scan *s, int is_name)
 		if (*p == 'u') {
 			int v = hex4(p + 1, s->end);
 			if (v < 0)
-				return bad(s, p - 1, "four hexadecimal digits after \\u");
+				return not_json(s, p - 1, "\\u is not followed by four hexadecimal digits", NULL);
 			if (v == 0 && is_name)
 				return not_json(s, p - 1, "a name cannot hold the character NUL", NULL);
 			p += 4;
