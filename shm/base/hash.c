@@ -131,6 +131,6 @@ int vx_unhex(const char *s, size_t n, uint8_t *ret)
 		if (nibble(s[i]) < 0)
 			return -EINVAL;
 	for (size_t i = 0; i < n; i++)
-		ret[i] = (uint8_t)(nibble(s[2 * i]) << 4 | nibble(s[2 * i + 1]));
+		ret[i] = (uint8_t)((unsigned)nibble(s[2 * i]) << 4 | (unsigned)nibble(s[2 * i + 1]));
 	return 0;
 }

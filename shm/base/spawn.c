@@ -218,6 +218,12 @@ static void check_request(const struct vx_spawn *s)
 	}
 }
 
+#ifdef __SANITIZE_THREAD__
+/* ThreadSanitizer takes every clone() for a fork and changes its own state in the child, which is here ours. glibc exports this name as well. */
+int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+#define clone __clone
+#endif
+
 static pid_t clone_masked(struct child *c, char *stack_top, int *ret_pidfd)
 {
 	uint64_t all = UINT64_MAX, saved = 0;
