@@ -29,6 +29,7 @@ struct vx_store_opts {
 	const char *dir;       /* canonical cache directory (made when absent) */
 	const char *workspace; /* canonical root: whose on-disk snapshots are meant */
 	bool read, write;      /* --no-cache, --cache=local:r */
+	uint64_t map_bytes;    /* first size of the index's map; 0: the default (it grows by itself) */
 };
 
 /* Where the store is: flag, VX_CACHE_DIR, settings, default. Result canonical, in the arena. */
@@ -52,6 +53,8 @@ struct vx_entry {
 	bool peak_is_tree;
 };
 
+const char *vx_store_note(const struct vx_store *s);  /* NULL, or one line to say once (a damaged index was put aside); ask again at the end of the run */
+
 /* One batched read: found[i] and ret[i] for keys[i]. An entry counts as found only when its artifact is there (stat) with its size, and it is portable to this
  * workspace. Returns the number found or -errno. */
 int vx_store_probe(struct vx_store *s, const struct vx_digest *keys, uint32_t n, bool *found, struct vx_entry *ret);
@@ -68,6 +71,12 @@ int vx_store_history_put(struct vx_store *s, const char *const *ids, uint32_t n,
 int vx_store_blob_get(struct vx_store *s, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n); /* -ENOENT */
 int vx_store_blob_put(struct vx_store *s, const char *space, const void *key, size_t key_n, const void *val, size_t n);
 
+struct vx_blob {
+	const void *key, *val;
+	size_t key_n, n;
+};
+int vx_store_blob_put_many(struct vx_store *s, const char *space, const struct vx_blob *v, uint32_t n); /* one transaction */
+
 /* Upkeep; each prints nothing and fills a JSON value for the command line to show. */
 int vx_store_stats(struct vx_store *s, struct vx_json **ret, struct vx_err *err);
 int vx_store_verify(struct vx_store *s, struct vx_json **ret, uint32_t *ret_problems, struct vx_err *err);
@@ -79,7 +88,8 @@ struct vx_prune_opts {
 int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_json **ret, struct vx_err *err);
 
 /* The lock of a workspace: <root>/.vx/lock, held while a run executes; released by death. Waits while another run holds it, after calling `waiting` once with
- * who holds it ("vx run (pid 4711)"); cancel_fd readable ends the wait with -ECANCELED. Makes .vx and .vx/.gitignore. */
+ * who holds it ("vx run (pid 4711)"); cancel_fd readable ends the wait with -ECANCELED. Makes .vx and .vx/.gitignore. Where .vx cannot be written at all (EROFS,
+ * EACCES) nothing needs a turn: 0 with *ret_fd -1. Closing the descriptor releases it. */
 int vx_workspace_lock(const char *root, int cancel_fd, void (*waiting)(void *arg, const char *holder), void *arg, int *ret_fd, struct vx_err *err);
 
 #endif

@@ -1,0 +1,331 @@
+/* The store: opening, probing, history, blobs. */
+#include "store_int.h"
+
+#include "vx/arena.h"
+#include "vx/clock.h"
+#include "vx/err.h"
+#include "vx/fd.h"
+#include "vx/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* f_type of file systems whose locks and mappings are not those of one machine: statfs(2). */
+static const struct {
+	unsigned long type;
+	const char *name;
+} network_fs[] = {{0x6969, "NFS"}, {0xFF534D42, "CIFS"}, {0xFE534D42, "SMB"}, {0x517B, "SMB"}, {0x01021997, "9P"}, {0x00C36400, "Ceph"},
+	{0x5346414F, "AFS"}, {0x6B414653, "AFS"}, {0x0BD00BD0, "Lustre"}, {0x7461636F, "OCFS2"}, {0x01161970, "GFS2"}, {0x73757245, "Coda"},
+	{0x47504653, "GPFS"}, {0x19830326, "BeeGFS"}};
+
+void vx_artifact_path(const struct vx_digest *d, const char *suffix, char ret[VX_ARTIFACT_PATH])
+{
+	char hex[VX_DIGEST_HEX];
+	vx_hex(d->b, 32, hex);
+	snprintf(ret, VX_ARTIFACT_PATH, "%.2s/%s%s", hex, hex, suffix);
+}
+
+bool vx_digest_zero(const struct vx_digest *d)
+{
+	static const struct vx_digest zero;
+	return memcmp(d, &zero, sizeof zero) == 0;
+}
+
+bool vx_digest_equal(const struct vx_digest *a, const struct vx_digest *b)
+{
+	return memcmp(a->b, b->b, sizeof a->b) == 0;
+}
+
+/* ---- where ---- */
+
+int vx_store_dir(const char *flag, const char *setting, bool shared, const char *root, struct vx_arena *a, char **ret, struct vx_err *err)
+{
+	const char *env = getenv("VX_CACHE_DIR"), *path = NULL;
+	char cwd[4096];
+	if (flag && !*flag) {
+		vx_err_set(err, -EINVAL, "--cache-dir is empty");
+		vx_err_fix(err, "give it a directory");
+		return -EINVAL;
+	}
+	if (flag || (env && *env)) {
+		if (!getcwd(cwd, sizeof cwd))
+			return vx_err_set(err, -errno, "the current directory cannot be named: %s", vx_strerror(errno));
+		path = vx_path_join(a, cwd, flag ? flag : env);
+	} else if (setting) {
+		path = vx_path_join(a, root, setting);
+	} else if (shared) {
+		const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+		if (xdg && xdg[0] == '/')
+			path = vx_path_join(a, xdg, "vx/store");
+		else if (home && home[0] == '/')
+			path = vx_path_join(a, home, ".cache/vx/store");
+		else {
+			vx_err_set(err, -ENOENT, "the shared store has no place: neither XDG_CACHE_HOME nor HOME is set");
+			vx_err_fix(err, "set HOME, or name a directory with --cache-dir");
+			return -ENOENT;
+		}
+	} else {
+		path = vx_path_join(a, root, ".vx/cache");
+	}
+	int r = vx_path_canon(a, path, ret);
+	return r < 0 ? vx_err_set(err, r, "cache directory %s: %s", path, vx_strerror(r)) : 0;
+}
+
+static int refuse_network(const char *dir, struct vx_err *err)
+{
+	char p[4096];
+	snprintf(p, sizeof p, "%s", dir);
+	struct statfs fs;
+	while (statfs(p, &fs) < 0) {
+		char *slash = strrchr(p, '/');
+		if (!slash || slash == p)
+			return 0;
+		*slash = '\0';
+	}
+	for (size_t i = 0; i < sizeof network_fs / sizeof *network_fs; i++)
+		if ((unsigned long)(uint32_t)fs.f_type == network_fs[i].type) {
+			vx_err_set(err, -EOPNOTSUPP, "the cache directory %s is on a network file system (%s)", dir, network_fs[i].name);
+			vx_err_fix(err, "name one on a local disk with --cache-dir");
+			return -EOPNOTSUPP;
+		}
+	return 0;
+}
+
+/* ---- opening ---- */
+
+static void say_why(struct vx_store *s, const char *dir, int r)
+{
+	s->write = false;
+	if (r == -EPROTO)
+		snprintf(s->why, sizeof s->why,
+			"nothing is saved: the cache %.300s was made by another version of vx (name another one with --cache-dir)", dir);
+	else
+		snprintf(s->why, sizeof s->why, "nothing is saved: the cache %.300s cannot be written: %s", dir, vx_strerror(r));
+}
+
+/* <root>/.vx is ours and not for git. */
+static void ignore_own_dir(const char *dir)
+{
+	const char *vx = strstr(dir, "/.vx/");
+	if (!vx)
+		return;
+	char p[4096];
+	snprintf(p, sizeof p, "%.*s/.gitignore", (int)(vx - dir + 4), dir);
+	int fd = vx_open(AT_FDCWD, p, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+	if (fd >= 0) {
+		vx_write_full(fd, "*\n", 2);
+		vx_close(fd);
+	}
+}
+
+static int make_dirs(struct vx_store *s)
+{
+	int r = vx_mkdir_p(AT_FDCWD, s->dir, 0777);
+	if (r < 0)
+		return r;
+	ignore_own_dir(s->dir);
+	s->dir_fd = vx_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
+	if (s->dir_fd < 0)
+		return s->dir_fd;
+	static const char *const sub[] = {"a", "tmp", "index"};
+	for (int i = 0; i < 3; i++)
+		if (mkdirat(s->dir_fd, sub[i], 0777) < 0 && errno != EEXIST)
+			return -errno;
+	if (faccessat(s->dir_fd, "tmp", W_OK, AT_EACCESS) < 0 || faccessat(s->dir_fd, "index", W_OK, AT_EACCESS) < 0)
+		return -errno;
+	return 0;
+}
+
+static int make_mask(struct vx_tx *t, void *arg)
+{
+	struct vx_store *s = arg;
+	const void *v;
+	size_t n;
+	int r = vx_tx_get(t, VX_DB_META, "mask", 4, &v, &n);
+	if (r == 0 && n == sizeof s->mask) {
+		memcpy(s->mask, v, n);
+		return 0;
+	}
+	return vx_tx_put(t, VX_DB_META, "mask", 4, s->mask, sizeof s->mask);
+}
+
+static int read_mask(struct vx_tx *t, void *arg)
+{
+	struct vx_store *s = arg;
+	const void *v;
+	size_t n;
+	int r = vx_tx_get(t, VX_DB_META, "mask", 4, &v, &n);
+	if (r == 0 && n == sizeof s->mask)
+		memcpy(s->mask, v, n);
+	return r == 0 && n != sizeof s->mask ? -ENOENT : r;
+}
+
+static void open_index(struct vx_store *s, const char *dir, uint64_t map_bytes)
+{
+	bool aside = false;
+	int r = vx_index_open(s->dir, s->write, s->fsync, map_bytes, &s->ix, &aside);
+	if (r < 0 && s->write) {
+		say_why(s, dir, r);
+		r = vx_index_open(s->dir, false, false, map_bytes, &s->ix, &aside);
+	}
+	if (r < 0) {
+		s->ix = NULL;
+		if (r != -EROFS && !s->why[0]) {
+			say_why(s, dir, r);
+			if (r == -EBADMSG)
+				snprintf(s->why, sizeof s->why, "the index of the cache %.300s is damaged: it is not used", dir);
+		}
+		return;
+	}
+	if (aside)
+		snprintf(s->note, sizeof s->note, "the index of the cache %.300s was damaged: it was put aside and a new one begun", dir);
+	if (getrandom(s->mask, sizeof s->mask, 0) != (ssize_t)sizeof s->mask)
+		vx_sha256_of(s->dir, strlen(s->dir), (struct vx_digest *)(void *)s->mask);
+	if (vx_index_read(s->ix, read_mask, s) < 0 && s->write)
+		vx_index_write(s->ix, make_mask, s);
+}
+
+int vx_store_open(const struct vx_store_opts *o, struct vx_store **ret, struct vx_err *err)
+{
+	if (o->read || o->write) {
+		int r = refuse_network(o->dir, err);
+		if (r < 0)
+			return r;
+	}
+	struct vx_store *s = vx_xcalloc(1, sizeof *s);
+	const char *sync = getenv("VX_FSYNC");
+	s->dir_fd = s->a_fd = s->tmp_fd = -1;
+	s->read = o->read;
+	s->write = o->write;
+	s->fsync = sync && strcmp(sync, "1") == 0;
+	s->workspace = vx_xstrdup(o->workspace);
+	pthread_mutex_init(&s->lock, NULL);
+	struct vx_digest d;
+	vx_sha256_of(o->workspace, strlen(o->workspace), &d);
+	memcpy(s->ws_id, d.b, sizeof s->ws_id);
+	s->dir = vx_xmalloc(strlen(o->dir) + 4);
+	sprintf(s->dir, "%s/v1", o->dir);
+	*ret = s;
+	if (!o->read && !o->write)
+		return 0;
+	if (s->write) {
+		int r = make_dirs(s);
+		if (r < 0)
+			say_why(s, o->dir, r);
+	}
+	if (s->dir_fd < 0)
+		s->dir_fd = vx_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
+	if (s->dir_fd < 0)
+		return 0;
+	s->a_fd = vx_open(s->dir_fd, "a", O_RDONLY | O_DIRECTORY, 0);
+	if (s->a_fd >= 0)
+		open_index(s, o->dir, o->map_bytes);
+	if (s->ix && s->write)
+		vx_store_sweep_tmp(s->dir_fd, NULL);
+	return 0;
+}
+
+static int touch_stale(struct vx_tx *t, void *arg)
+{
+	struct vx_store *s = arg;
+	uint64_t now = vx_wall_ns();
+	for (uint32_t i = 0; i < s->n_stale; i++) {
+		const void *v;
+		size_t n;
+		if (vx_tx_get(t, VX_DB_ENTRIES, s->stale[i].b, 32, &v, &n) < 0 || n < 8)
+			continue;
+		uint8_t *copy = vx_xmalloc(n);
+		memcpy(copy, v, n);
+		vx_row_touch(copy, now);
+		int r = vx_tx_put(t, VX_DB_ENTRIES, s->stale[i].b, 32, copy, n);
+		free(copy);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void vx_store_close(struct vx_store *s)
+{
+	if (!s)
+		return;
+	if (s->ix && s->write && s->n_stale)
+		vx_index_write(s->ix, touch_stale, s);
+	if (s->tmp_fd >= 0) {
+		char p[48];
+		snprintf(p, sizeof p, "tmp/%s", s->tmp_name);
+		vx_rm_rf(s->dir_fd, p);
+		vx_close(s->tmp_fd);
+	}
+	vx_index_close(s->ix);
+	vx_close(s->a_fd);
+	vx_close(s->dir_fd);
+	pthread_mutex_destroy(&s->lock);
+	free(s->stale);
+	free(s->dir);
+	free(s->workspace);
+	free(s);
+}
+
+bool vx_store_writable(const struct vx_store *s)
+{
+	return s->ix && s->write && vx_index_writable(s->ix);
+}
+
+const char *vx_store_why(const struct vx_store *s)
+{
+	return s->why[0] ? s->why : NULL;
+}
+
+const char *vx_store_note(const struct vx_store *s)
+{
+	if (s->ix && vx_index_damaged(s->ix))
+		return "the index of the cache was found damaged: the next run begins a new one";
+	return s->note[0] ? s->note : NULL;
+}
+
+const uint8_t *vx_store_mask_key(const struct vx_store *s)
+{
+	return s->mask;
+}
+
+/* ---- litter ---- */
+
+static void sweep_one(int tmp_fd, const char *name, uint32_t *removed)
+{
+	int fd = vx_open(tmp_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	bool ours = fd == -ENOENT || (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0);
+	if (!ours && vx_rm_rf(tmp_fd, name) == 0)
+		++*removed;
+	vx_close(fd);
+}
+
+int vx_store_sweep_tmp(int v1_fd, uint32_t *ret_removed)
+{
+	int fd = vx_open(v1_fd, "tmp", O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	DIR *d = fdopendir(fd);
+	if (!d) {
+		int r = -errno;
+		vx_close(fd);
+		return r;
+	}
+	uint32_t removed = 0;
+	for (struct dirent *e; (e = readdir(d));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			sweep_one(fd, e->d_name, &removed);
+	closedir(d);
+	if (ret_removed)
+		*ret_removed = removed;
+	return 0;
+}

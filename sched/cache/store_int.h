@@ -1,0 +1,59 @@
+/* The store's inside, for sched/cache and sched/lane. */
+#ifndef VX_CACHE_STORE_INT_H
+#define VX_CACHE_STORE_INT_H
+
+#include "index.h"
+#include "row.h"
+
+#include "vx/buf.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct vx_store {
+	struct vx_index *ix;   /* NULL: nothing is read or saved */
+	char *dir, *workspace; /* <cache>/v1; the root whose snapshots are meant */
+	uint8_t ws_id[16];     /* digest of the root: part of the keys of snapshots and history */
+	int dir_fd, a_fd;      /* <cache>/v1, <cache>/v1/a; -1 */
+	bool read, write, fsync;
+	char why[512], note[512]; /* "" none */
+	uint8_t mask[32];
+	pthread_mutex_t lock;    /* of the three below and of tmp */
+	struct vx_digest *stale; /* entries that were used and whose recorded time of use is older than the grain */
+	uint32_t n_stale, cap_stale;
+	int tmp_fd; /* our directory in tmp, locked; -1 until the first save */
+	char tmp_name[32];
+};
+
+#define VX_ARTIFACT_PATH 80
+#define VX_SUFFIX_TAR ".tar.zst"
+#define VX_SUFFIX_LOG ".log.zst"
+
+/* "ab/abcd....tar.zst", relative to <cache>/v1/a. */
+void vx_artifact_path(const struct vx_digest *d, const char *suffix, char ret[VX_ARTIFACT_PATH]);
+bool vx_digest_zero(const struct vx_digest *d);
+bool vx_digest_equal(const struct vx_digest *a, const struct vx_digest *b);
+
+/* The index key of something that belongs to this workspace and is named by a task id. Returns its length, at most VX_INDEX_KEY_BYTES. */
+size_t vx_store_id_key(const struct vx_store *s, const char *id, uint8_t ret[VX_INDEX_KEY_BYTES]);
+
+/* A name for our directory of temporaries ("<random>"), and how to lock it once it is made. Litter of dead processes is removed by vx_store_sweep_tmp. */
+int vx_store_sweep_tmp(int v1_fd, uint32_t *ret_removed);
+
+/* Rows of a group, committed in one transaction. */
+struct vx_commit {
+	struct vx_digest key;
+	const void *row; /* encoded entry; NULL with row_n 0: the entry is removed */
+	size_t row_n;
+	const char *id;   /* with snap: the task's id */
+	const void *snap; /* encoded snapshot; NULL none */
+	size_t snap_n;
+	bool entry;       /* false: only the snapshot is meant */
+	const char *need; /* an artifact that must still be there (path below a/); NULL none */
+	int res;          /* 0, or -ENOENT when `need` had gone */
+};
+int vx_store_commit(struct vx_store *s, struct vx_commit *v, uint32_t n);
+
+bool vx_store_usable_row(const struct vx_store *s, const struct vx_row *r);
+
+#endif
