@@ -1,0 +1,247 @@
+#!/usr/bin/env bash
+# What is remembered, when it is used, and what the outputs look like afterwards.
+. "$(dirname "$0")/../lib.sh"
+. "$SRC/tests/vx.sh"
+
+one() { # COMMAND
+	workspace "$W/ws$((++n))"
+	project a <<<"$(cached "echo a >>$W/ran; $1")"
+	put p/a/src/x x
+	git add -A
+}
+n=0
+
+# the exact set comes back
+one 'mkdir -p dist/sub dist/empty; cp src/x dist/sub/; echo tool >dist/tool; chmod 755 dist/tool; echo ro >dist/ro; chmod 444 dist/ro; ln -s sub/x dist/link; ln -s nowhere dist/dangling; printf "\\377\\n" >"dist/$(printf "odd \\377 name")"; touch -d "2001-02-03 04:05:06.789012345" dist/tool; touch -h -d "2002-01-01" dist/link'
+vx run build --all
+is 'the first run' "$rc $(ran)" '0 a'
+tree p/a/dist >"$W/before"
+vx run build --all
+is 'the second executes nothing' "$rc $(ran)" '0 '
+is 'nothing was touched' "$(tree p/a/dist)" "$(cat "$W/before")"
+rm -rf p/a/dist
+vx run build --all
+is 'removed outputs: nothing is executed' "$rc $(ran)" '0 '
+is 'and all is as it was: bytes, modes, link targets, mtimes' "$(tree p/a/dist)" "$(cat "$W/before")"
+put p/a/dist/stray x
+put p/a/dist/sub/deep/stray x
+ln -s x p/a/dist/straylink
+mkdir p/a/dist/straydir
+vx run build --all
+is 'stray files are gone after a hit' "$(tree p/a/dist) $(ran)" "$(cat "$W/before") "
+chmod 600 p/a/dist/tool
+vx run build --all
+is 'a changed mode is put right' "$(tree p/a/dist) $(ran)" "$(cat "$W/before") "
+printf 'loot\n' >p/a/dist/tool
+touch -d '2001-02-03 04:05:06.789012345' p/a/dist/tool
+vx run build --all
+is 'and so are changed bytes behind an old mtime' "$(tree p/a/dist) $(ran)" "$(cat "$W/before") "
+rm p/a/dist/link && mkdir p/a/dist/link
+rm -rf p/a/dist/sub && echo file >p/a/dist/sub
+vx run build --all
+is 'files where directories were, and the other way' "$(tree p/a/dist) $(ran)" "$(cat "$W/before") "
+mkdir "$W/elsewhere" && put "$W/elsewhere/keep" keep
+rm -rf p/a/dist && ln -s "$W/elsewhere" p/a/dist
+vx run build --all
+is 'a restore never goes through a symlink' "$(ls "$W/elsewhere")" keep
+is 'the store holds no hard link to an output' "$(find p/a/dist -type f -links +1)" ''
+rm -rf p/a/dist
+
+# what changes a key
+put p/a/src/x y
+vx run build --all
+is 'another input: a miss' "$rc $(ran)" '0 a'
+put p/a/src/x x
+vx run build --all
+is 'the old input: the old hit' "$rc $(ran)" '0 '
+put p/a/src/new x
+vx run build --all
+is 'an untracked input counts' "$rc $(ran)" '0 a'
+rm p/a/src/new
+put p/a/other x
+vx run build --all
+is 'what is no input does not' "$rc $(ran)" '0 '
+chmod +x p/a/src/x
+vx run build --all
+is 'a mode counts' "$rc $(ran)" '0 a'
+chmod -x p/a/src/x
+touch p/a/src/x
+vx run build --all
+is 'an mtime does not' "$rc $(ran)" '0 '
+rm p/a/src/x && ln -s y p/a/src/x
+vx run build --all
+is 'a link is not its target' "$(ran)" a
+rm p/a/src/x && put p/a/src/x x
+put package-lock.json '{}'
+vx run build --all
+is 'a lockfile counts' "$rc $(ran)" '0 a'
+rm package-lock.json
+put p/a/package.json '{ "name": "a", "version": "1.0.1" }'
+vx run build --all
+is 'a manifest counts' "$rc $(ran)" '0 a'
+
+# the flags
+one 'mkdir -p dist; cp src/x dist/'
+vx run build --all --no-cache
+is '--no-cache runs' "$rc $(ran)" '0 a'
+vx run build --all
+is 'and saves nothing' "$rc $(ran)" '0 a'
+vx run build --all --no-cache
+is '--no-cache reads nothing' "$rc $(ran)" '0 a'
+vx run build --all --force
+is '--force runs' "$rc $(ran)" '0 a'
+project a <<<"$(cached "echo a >>$W/ran; mkdir -p dist; cp $W/outside dist/")"
+put "$W/outside" first
+vx run build --all
+put "$W/outside" second
+vx run build --all
+is '(hit)' "$(cat p/a/dist/outside) $(ran)" 'first a'
+vx run build --all --force
+rm -rf p/a/dist
+vx run build --all
+is '--force replaces what was saved' "$(cat p/a/dist/outside) $(ran)" 'second a'
+vx run build --all --cache-dir "$W/other"
+is '--cache-dir is another store' "$rc $(ran)" '0 a'
+ok 'there' test -d "$W/other/v1"
+VX_CACHE_DIR=$W/other vx run build --all
+is 'VX_CACHE_DIR too' "$rc $(ran)" '0 '
+put vx.workspace.json "{ \"cacheDir\": \"$W/other\" }"
+vx run build --all
+is 'cacheDir too' "$rc $(ran)" '0 '
+
+# strict outputs: cleaned before the command, nothing else kept
+one 'mkdir -p dist; cp src/x "dist/$(cat src/x)"'
+vx run build --all
+put p/a/src/x z
+put p/a/dist/stray s
+vx run build --all
+is 'declared outputs are cleaned before the command' "$(ls p/a/dist) $(ran)" 'z a a'
+git add -f p/a/dist/z
+put p/a/src/x w
+vx run build --all
+is 'files that git tracks are never cleaned' "$(ls p/a/dist | paste -sd' ') $(ran)" 'w z a'
+like 'which is said' "$err$out" 'tracked'
+
+# a failure is never cached
+one 'mkdir -p dist; echo x >dist/x; exit 1'
+vx run build --all
+vx run build --all
+is 'a failure runs again' "$rc $(ran)" '1 a a'
+
+# inputs that move while the task runs
+one 'mkdir -p dist; cp src/x dist/; echo more >>src/x; cp src/x dist/y'
+vx run build --all
+is 'an input edited meanwhile: the result stands' "$rc $(ran)" '0 a'
+like 'that it is not saved is said, naming the file' "$out$err" 'src/x'
+vx run build --all
+is 'and it was not' "$rc $(ran)" '0 a'
+one 'mkdir -p dist; cp src/x dist/; [ -e src/late ] || echo late >src/late'
+vx run build --all
+like 'an input that appeared meanwhile' "$out$err" 'src/late'
+ran >/dev/null
+vx run build --all
+is 'is one in the next run' "$rc $(ran)" '0 a'
+vx run build --all
+is 'which is saved' "$rc $(ran)" '0 '
+
+# upstream keys
+workspace "$W/up"
+project a <<<"$(cached "echo a >>$W/ran; mkdir -p dist; cat src/x >dist/x")"
+project b a <<<"$(cached "echo b >>$W/ran; mkdir -p dist; cat ../a/dist/x src/x >dist/x" '' '"dependsOn": ["^build"]')"
+put p/a/src/x a1
+put p/b/src/x b1
+git add -A
+vx run build --all
+is 'both' "$rc $(ran)" '0 a b'
+vx run build --all
+is 'none' "$rc $(ran)" '0 '
+put p/b/src/x b2
+vx run build --all
+is 'the dependent alone' "$rc $(ran)" '0 b'
+put p/a/src/x a2
+vx run build --all
+is 'a change goes downstream' "$rc $(ran) $(paste -sd' ' p/b/dist/x)" '0 a b a2 b2'
+put p/a/src/x a1
+put p/b/src/x b1
+rm -rf p/a/dist
+vx run build --all
+is 'back again: two hits' "$rc $(ran) $(paste -sd' ' p/b/dist/x)" '0  a1 b1'
+
+# an upstream without a cache that writes where we read
+workspace "$W/writer"
+project a <<<"{ \"tasks\": {
+	\"gen\": { \"exec\": { \"command\": \"cp seed src/gen\" } },
+	\"build\": { \"dependsOn\": [\"gen\"], \"exec\": { \"command\": \"echo a >>$W/ran; mkdir -p dist; cp src/gen dist/\" },
+	\"cache\": { \"inputs\": { \"files\": [\"src/**\"] }, \"outputs\": { \"files\": [\"dist/**\"] } } } } }"
+put p/a/seed 1
+put p/a/src/gen 0
+git add -A
+vx run build --all
+is 'keyed after the writer has run' "$rc $(ran) $(cat p/a/dist/gen)" '0 a 1'
+vx run build --all
+is 'hit' "$rc $(ran)" '0 '
+put p/a/seed 2
+vx run build --all
+is 'never a hit on what the writer is about to change' "$rc $(ran) $(cat p/a/dist/gen)" '0 a 2'
+
+# logs
+one 'echo one; echo two >&2; echo three; echo four >&2; printf "no newline"; mkdir -p dist; echo x >dist/x'
+vx run build --all --output-logs full
+like 'the output of a miss' "$(paste -sd' ' <<<"$out$err")" 'one.*two.*three.*four.*no newline'
+vx run build --all --output-logs full
+is '(hit)' "$(ran)" a
+like 'a hit replays it in order' "$(paste -sd' ' <<<"$out")" 'one.*two.*three.*four.*no newline'
+vx run build --all
+unlike 'but not by default' "$out" 'three'
+CI=1 vx run build --all
+like 'in CI it is shown' "$out" 'three'
+vx run build --all --force --output-logs none
+unlike 'none' "$out" 'three'
+
+# damage
+one 'mkdir -p dist; seq 10000 >dist/x'
+vx run build --all
+artifact=$(find .vx/cache/v1/a -type f)
+is 'one artifact' "$(wc -l <<<"$artifact")" 1
+ok 'that tar can read' tar --zstd -tf "$artifact"
+is 'named by its digest' "$(basename "$artifact" .tar.zst)" "$(sha256sum <"$artifact" | cut -d' ' -f1)"
+ran >/dev/null
+python3 - "$artifact" <<'P'
+import os, sys
+os.chmod(sys.argv[1], 0o644)
+with open(sys.argv[1], "r+b") as f:
+    f.seek(os.path.getsize(sys.argv[1]) // 2)
+    byte = f.read(1)
+    f.seek(-1, 1)
+    f.write(bytes([byte[0] ^ 1]))
+P
+rm -rf p/a/dist
+vx run build --all
+is 'a damaged artifact is a miss' "$rc $(ran) $(tail -1 p/a/dist/x)" '0 a 10000'
+like 'that is said' "$out$err" '[Dd]amaged|digest'
+rm -rf p/a/dist
+vx run build --all
+is 'and was saved anew' "$rc $(ran) $(tail -1 p/a/dist/x)" '0  10000'
+rm "$(find .vx/cache/v1/a -type f)"
+rm -rf p/a/dist
+vx run build --all
+is 'a missing artifact is a miss' "$rc $(ran)" '0 a'
+chmod -R u+w .vx/cache/v1/index
+for f in .vx/cache/v1/index/*; do head -c 100000 /dev/urandom >"$f"; done
+vx run build --all
+is 'a ruined index never fails the run' "$rc $(ran)" '0 a'
+is 'no temporary is left' "$(find .vx/cache/v1/tmp .vx/stage -type f 2>/dev/null)" ''
+is '.vx ignores itself' "$(git status --porcelain --untracked-files=all | grep -c '\.vx')" 0
+
+# no outputs: rows only
+workspace "$W/rows"
+project a <<<"{ \"tasks\": { \"lint\": { \"exec\": { \"command\": \"echo a >>$W/ran; echo looks good\" }, \"cache\": { \"inputs\": { \"files\": [\"src/**\"] }, \"outputs\": { \"files\": [] } } } } }"
+put p/a/src/x x
+git add -A
+vx run lint --all
+vx run lint --all --output-logs full
+is 'a task without outputs hits' "$rc $(ran)" '0 a'
+like 'with its log' "$out" 'looks good'
+is 'and needs no artifact' "$(find .vx/cache/v1/a -type f 2>/dev/null)" ''
+
+done_testing

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Verbs, help, the plan as JSON, what is printed where.
+. "$(dirname "$0")/../lib.sh"
+. "$SRC/tests/vx.sh"
+
+workspace
+project a <<<"$(cached "echo a >>$W/ran; echo said by a; mkdir -p dist; cp src/x dist/")"
+project b a <<<"{ \"tasks\": { \"build\": { \"dependsOn\": [\"^build\"], \"exec\": { \"command\": \"echo b >>$W/ran\", \"env\": { \"passThrough\": [\"MINE\"] } } }, \"ci\": { \"dependsOn\": [\"build\"] } } }"
+put p/a/src/x x
+git add -A
+
+vx --version
+is '--version' "$rc" 0
+like 'is one line' "$out" '^vx [0-9]+\.[0-9]+'
+vx help
+is 'help' "$rc" 0
+like 'lists the verbs' "$out" 'run .*'
+like 'and info' "$out" 'info'
+vx --help
+is '--help' "$rc" 0
+vx help run
+is 'help run' "$rc" 0
+for flag in $(grep -oE -- '--[a-z][a-z-]+' <<<"$out" | sort -u); do
+	grep -q -- "$flag" "$SRC/docs/cli.md" || fail "docs/cli.md lacks $flag of vx help run"
+done
+for flag in $(grep -oE -- '--[a-z][a-z-]+' "$SRC/docs/cli.md" | sort -u); do
+	[ "$flag" = --version ] || [ "$flag" = --help ] || grep -q -- "$flag" <<<"$out" || fail "docs/cli.md has $flag, vx help run does not"
+done
+vx run --help
+is 'run --help' "$rc" 0
+vx help nothing
+is 'help of what is not' "$rc" 1
+vx
+isnt 'no verb: not a success' "$rc" 0
+vx info
+is 'info' "$rc" 0
+like 'info: the version' "$out" '[0-9]+\.[0-9]+'
+like 'info: the workspace' "$out" "$PWD"
+like 'info: the cache' "$out" '\.vx/cache'
+like 'info: the sandbox' "$out" '[Ss]andbox'
+like 'info: the I/O' "$out" 'io_uring|blocking'
+VX_IO=blocking vx info
+like 'info: blocking where asked for' "$out" 'blocking'
+
+# the plan
+vx run build --all --dry=json
+is '--dry=json' "$rc" 0
+is 'runs nothing' "$(ran)" ''
+plan() { python3 -c 'import json, sys
+d = json.load(sys.stdin)
+t = {x["id"]: x for x in d["tasks"]}
+print(eval(sys.argv[1]))' "$1" <<<"$out"; }
+is 'root' "$(plan 'd["root"]')" "$PWD"
+is 'selected' "$(plan 'sorted(d["selected"])')" "['a', 'b']"
+is 'ids' "$(plan 'sorted(t)')" "['a#build', 'b#build']"
+is 'deps' "$(plan 't["b#build"]["deps"]')" "['a#build']"
+is 'dir' "$(plan 't["a#build"]["dir"]')" 'p/a'
+is 'project and task' "$(plan 't["a#build"]["project"] + " " + t["a#build"]["task"]')" 'a build'
+is 'a miss' "$(plan 't["a#build"]["cacheStatus"]')" miss
+is 'no cache' "$(plan 't["b#build"]["cacheStatus"]')" no-cache
+is 'cache' "$(plan '(t["a#build"]["cache"], t["b#build"]["cache"])')" '(True, False)'
+is 'outputs' "$(plan 't["a#build"]["outputs"]')" "['dist/**']"
+is 'passThroughEnv' "$(plan 't["b#build"]["passThroughEnv"]')" "['MINE']"
+like 'a key' "$(plan 't["a#build"]["hash"]')" '^[0-9a-f]{64}$'
+is 'requested' "$(plan 't["a#build"]["requested"]')" True
+is 'command' "$(plan '"echo a" in t["a#build"]["command"]')" True
+hash=$(plan 't["a#build"]["hash"]')
+vx run build --all
+ran >/dev/null
+vx run a#build --dry=json
+is 'a hit' "$(plan 't["a#build"]["cacheStatus"]')" hit
+is 'of the same key' "$(plan 't["a#build"]["hash"]')" "$hash"
+vx run ci --all --dry=json
+is 'a group' "$(plan 't["b#ci"]["cacheStatus"] + " " + str("command" in t["b#ci"])')" 'group False'
+vx run build --all --dry=full
+is '--dry=full: inputs with their blob ids' "$(plan 't["a#build"]["inputs"]["src/x"]')" "$(git hash-object p/a/src/x)"
+like 'the parts of the key' "$(plan '[p["part"] for p in t["a#build"]["key"]]')" 'a#build|task'
+vx run build --all --dry
+is '--dry' "$rc $(ran)" '0 '
+like 'names the tasks' "$out" 'a#build'
+
+# what is shown
+vx run build --all --force
+like 'a row for each executed task' "$out" 'miss +a#build$'
+like 'no-cache is said' "$out" 'no-cache +b#build$'
+unlike 'no output of a success in a broad run' "$out" 'said by a'
+unlike 'no escapes in a pipe' "$out" $'\033'
+vx run a#build
+like 'a focused run streams' "$(vx run a#build --force; echo "$out")" 'said by a'
+vx run build --all
+unlike 'no row for a hit' "$out" 'a#build$'
+is 'nothing on stderr' "$err" ''
+CI=1 vx run build --all --force
+like 'CI: grouped output' "$out" 'said by a'
+GITHUB_ACTIONS=true CI=true vx run build --all --force
+like 'GitHub: groups' "$out" '^::group::'
+FORCE_COLOR=1 NO_COLOR='' vx run build --all --force
+if [ "$(env -u NO_COLOR FORCE_COLOR=1 "$VX" run build --all --force | grep -c $'\033')" -gt 0 ]; then pass 'FORCE_COLOR'; else fail 'FORCE_COLOR'; fi
+ran >/dev/null
+
+# a closed stdout
+for ((i = 0; i < 40; i++)); do put "p/n$i/package.json" "{ \"name\": \"n$i\" }"; put "p/n$i/vx.json" "{ \"tasks\": { \"many\": { \"exec\": { \"command\": \"seq 3000; echo $i >>$W/ran\" } } } }"; done
+"$VX" run many --all --output-logs full 2>"$W/err" | head -1 >"$W/head"
+is '| head -1 changes nothing' "${PIPESTATUS[0]}" 0
+is 'every task ran' "$(ran | wc -w)" 40
+is 'nothing is said about it' "$(cat "$W/err")" ''
+run "$VX" run many --all --output-logs full >&-
+"$VX" run many --all --output-logs full >&- 2>"$W/err"
+is 'a stdout that was never open' "$?" 0
+ran >/dev/null
+"$VX" run many --all >/dev/full 2>"$W/err"
+is 'a full disk behind stdout' "$?" 0
+
+# big output is bounded
+project big <<<"{ \"tasks\": { \"flood\": { \"exec\": { \"command\": \"echo first; head -c 40000000 /dev/zero | tr '\\\\\\\\0' x; echo; echo last\" } } } }"
+"$VX" run flood --all --output-logs full >"$W/flood" 2>&1
+is 'a flood of output' "$?" 0
+ok 'is bounded' [ "$(stat -c %s "$W/flood")" -lt 20000000 ]
+ok 'with its beginning' grep -q first "$W/flood"
+ok 'and its end' grep -qx last "$W/flood"
+
+# a terminal
+if command -v script >/dev/null; then
+	out=$(env -u NO_COLOR TERM=xterm script -qec "'$VX' run build --all --force" /dev/null </dev/null)
+	like 'a terminal: rows' "$out" 'a#build'
+	is 'a terminal: exit' "$?" 0
+	script -qec "'$VX' run nothing --all" /dev/null </dev/null >/dev/null
+	is 'a terminal: exit of a refusal' "$?" 1
+else
+	skip 'a terminal' 'no script'
+fi
+
+done_testing

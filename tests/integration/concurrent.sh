@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Several runs at once on one workspace and on one store; slots.
+. "$(dirname "$0")/../lib.sh"
+. "$SRC/tests/vx.sh"
+
+workspace
+project a <<<"$(cached "echo a >>$W/ran; sleep 1; mkdir -p dist; cp src/x dist/")"
+put p/a/src/x x
+git add -A
+"$VX" run build --all >"$W/one" 2>&1 &
+one=$!
+wait_for 10 test -s "$W/ran"
+"$VX" run build --all >"$W/two" 2>&1 &
+two=$!
+wait $one
+is 'the first' $? 0
+wait $two
+is 'the second' $? 0
+is 'the task ran once, the second run hit' "$(ran)" a
+like 'the second says whom it waits for' "$(cat "$W/two")" "pid $one"
+
+# one that waits can be interrupted
+put p/a/src/x y
+"$VX" run build --all >"$W/one" 2>&1 &
+one=$!
+wait_for 10 test -s "$W/ran"
+python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$VX" run build --all >"$W/two" 2>&1 &
+two=$!
+wait_for 5 grep -q pid "$W/two"
+kill -INT $two
+wait $two
+is 'a waiting run ends at once on SIGINT' $? 130
+wait $one
+is 'the other goes on' "$? $(ran)" '0 a'
+
+# the lock goes with its holder
+put p/a/src/x z
+"$VX" run build --all >"$W/one" 2>&1 &
+one=$!
+wait_for 10 test -s "$W/ran"
+kill -KILL $one
+wait $one 2>/dev/null
+vx run build --all
+is 'a killed run leaves no lock' "$rc $(ran)" '0 a a'
+
+# two workspaces, one store
+for w in one two; do
+	workspace "$W/$w"
+	for p in a b c d e f; do
+		project $p <<<"$(cached "echo $p >>$W/ran; mkdir -p dist; seq 2000 >dist/x")"
+		put p/$p/src/x x
+	done
+	git add -A
+done
+export VX_CACHE_DIR=$W/store
+(cd "$W/one" && exec "$VX" run build --all --concurrency 3) >"$W/log.one" 2>&1 &
+one=$!
+(cd "$W/two" && exec "$VX" run build --all --concurrency 3) >"$W/log.two" 2>&1 &
+two=$!
+wait $one
+is 'one store, two runs: the first' $? 0
+wait $two
+is 'one store, two runs: the second' $? 0
+: >"$W/ran"
+for w in one two; do
+	cd "$W/$w" || exit 1
+	rm -rf p/*/dist
+	vx run build --all
+	is "$w hits" "$rc $(ran)" '0 '
+	is "$w has its outputs" "$(cat p/*/dist/x | wc -l)" 12000
+done
+unset VX_CACHE_DIR
+
+# slots
+workspace "$W/slots"
+for p in a b c d; do
+	project $p <<<"$(task "echo start >>$W/slots.log; sleep 0.15; echo end >>$W/slots.log")"
+done
+most() { awk '/start/ { n++; if (n > most) most = n } /end/ { n-- } END { print most }' "$W/slots.log"; rm "$W/slots.log"; }
+vx run build --all --concurrency 1
+is 'one slot: one at a time' "$rc $(most)" '0 1'
+vx run build --all --concurrency 4
+is 'four slots: all at once' "$rc $(most)" '0 4'
+put vx.workspace.json '{ "concurrency": 2 }'
+vx run build --all
+is 'concurrency of the workspace' "$rc $(most)" '0 2'
+vx run build --all --concurrency 1
+is 'the flag wins' "$rc $(most)" '0 1'
+rm vx.workspace.json
+project a <<<"$(task "echo start >>$W/slots.log; sleep 0.3; echo end >>$W/slots.log" '"resources": { "exclusive": true }')"
+vx run build --all --concurrency 4
+is 'an exclusive task runs alone' "$rc $(awk '/start/ { n++ } /end/ { n-- } n == 0 { idle++ } END { print (idle >= 2) }' "$W/slots.log")" '0 1'
+rm "$W/slots.log"
+project a <<<"$(task "echo start >>$W/slots.log; sleep 0.15; echo end >>$W/slots.log" '"resources": { "cpus": 99 }')"
+vx run build --all --concurrency 2
+is 'more cpus than there are slots: all of them' "$rc $(most)" '0 2'
+vx run build --all --concurrency 1 --no-cache --continue=always
+is 'concurrency 1' "$rc $(most)" '0 1'
+
+# many, and their output
+workspace "$W/many"
+for ((i = 0; i < 150; i++)); do put "p/p$i/package.json" "{ \"name\": \"p$i\" }"; put "p/p$i/vx.json" "{ \"tasks\": { \"build\": { \"exec\": { \"command\": \"echo line $i; echo $i >>$W/ran\" } } } }"; done
+vx run build --all --concurrency 8 --output-logs full
+is 'many: exit 0' "$rc" 0
+is 'each once' "$(sort -n "$W/ran" | uniq | wc -l) $(wc -l <"$W/ran")" '150 150'
+is 'all their output is there' "$(grep -c 'line [0-9]*$' <<<"$out")" 150
+
+done_testing
