@@ -17,6 +17,7 @@ import threading
 import time
 
 TIMEOUT_S = float(os.environ.get("VX_TEST_TIMEOUT", "300"))
+READ_S = float(os.environ.get("VX_TEST_READ_S", "5"))  # how long output may stay open after a file's end
 JOBS = int(os.environ.get("VX_TEST_JOBS", "2"))
 PLAN = re.compile(r"^\s*1\.\.(\d+)(?:\s*#\s*(skip\S*)\s*(.*))?$", re.I)
 LINE = re.compile(r"^\s*(not ok|ok)\b[\s-]*(\d+)?(.*)$")
@@ -87,7 +88,7 @@ def run(path):
         res.problems.append(f"took longer than {TIMEOUT_S:g} s")
         kill_group(proc)
         proc.wait()
-    reader.join(5)
+    reader.join(READ_S)
     if reader.is_alive():
         # A process that the test left behind holds its output open: its group is ended, and that is a failure, for tests leave nothing behind.
         res.problems.append("left a process behind that holds its output open")

@@ -1,0 +1,104 @@
+# The test runner itself, and the script that installs what is missing: whatever is broken in a test file is a failure.
+. "$(dirname "$0")/../lib.sh"
+cd "$W" || exit 1
+
+file() { # NAME, script on stdin: a test file
+	{ echo '#!/bin/bash'; cat; } >"$1"
+	chmod +x "$1"
+}
+# sum NAME WANTED-LAST-LINE WANTED-STATUS FILE...
+sum() {
+	local name=$1 last=$2 status=$3
+	shift 3
+	run "$SRC/tests/run.py" "$@"
+	is "$name: the last line" "$(tail -n 1 <<<"$out")" "$last"
+	is "$name: the status" "$rc" "$status"
+}
+
+file good.sh <<'E2'
+echo 'ok 1 - a'; echo 'ok 2 - b # SKIP no such thing'; echo 1..2
+E2
+sum 'all well' '1 passed, 0 failed, 1 skipped' 0 good.sh
+unlike 'a passing file prints one line' "$out" 'ok 1 - a'
+
+file bad.sh <<'E2'
+echo 'ok 1'; echo 'noise before'; echo 'not ok 2 - b'; echo 1..2; exit 1
+E2
+sum 'a failure' '2 passed, 1 failed, 1 skipped' 1 good.sh bad.sh
+like 'a failing file is printed' "$out" 'noise before'
+
+file silent.sh <<'E2'
+exit 0
+E2
+sum 'no TAP' '0 passed, 1 failed, 0 skipped' 1 silent.sh
+like 'no TAP: said' "$out" 'prints no TAP'
+
+file unplanned.sh <<'E2'
+echo ok 1
+E2
+sum 'no plan' '1 passed, 1 failed, 0 skipped' 1 unplanned.sh
+
+file fewer.sh <<'E2'
+echo 1..3; echo ok 1; echo ok 2
+E2
+sum 'fewer than planned' '2 passed, 1 failed, 0 skipped' 1 fewer.sh
+like 'fewer than planned: said' "$out" 'planned 3 tests but ran 2'
+
+file status.sh <<'E2'
+echo ok 1; echo 1..1; exit 3
+E2
+sum 'a bad status' '1 passed, 1 failed, 0 skipped' 1 status.sh
+
+file killed.sh <<'E2'
+echo ok 1; echo 1..1; kill -SEGV $$
+E2
+sum 'killed by a signal' '1 passed, 1 failed, 0 skipped' 1 killed.sh
+like 'killed by a signal: said' "$out" 'SIGSEGV'
+
+file slow.sh <<'E2'
+echo 1..1; sleep 100
+E2
+VX_TEST_TIMEOUT=0.3 sum 'too slow' '0 passed, 1 failed, 0 skipped' 1 slow.sh
+
+file leaves.sh <<'E2'
+echo ok 1; echo 1..1; sleep 100 &
+E2
+VX_TEST_READ_S=0.3 sum 'leaves a process behind' '1 passed, 1 failed, 0 skipped' 1 leaves.sh
+
+file all_skipped.sh <<'E2'
+echo '1..0 # SKIP not here'
+E2
+sum 'a whole file skipped' '0 passed, 0 failed, 1 skipped' 0 all_skipped.sh
+sum 'an absent file' '0 passed, 1 failed, 0 skipped' 1 "$W/absent"
+
+file lib.sh <<E2
+. '$SRC/tests/lib.sh'
+is 'equal' a a
+is 'different' a b
+exit 0
+E2
+sum 'a script that forgets done_testing' '1 passed, 1 failed, 0 skipped' 1 lib.sh
+
+# Dependencies, on a machine without any: a PATH with the shell's own tools alone, and somebody who is not root.
+mkdir bin
+for tool in sh env tr sort cat printf; do ln -s "$(command -v $tool)" bin/; done
+printf '#!/bin/sh\necho 1000\n' >bin/id
+chmod +x bin/id
+run env PATH="$W/bin" "$SRC/.ci/deps"
+is 'without apt-get: the status' "$rc" 1
+like 'without apt-get: says what is missing and why' "$out" 'liburing-dev +io_uring'
+like 'without apt-get: says so' "$err" 'there is no apt-get'
+printf '#!/bin/sh\necho "apt-get $*" >>%s\n' "$W/apt.log" >bin/apt-get
+printf '#!/bin/sh\n[ "$2" != libmsgpack-c-dev ]\n' >bin/apt-cache
+chmod +x bin/apt-get bin/apt-cache
+run env PATH="$W/bin" "$SRC/.ci/deps"
+is 'neither root nor sudo: the status' "$rc" 1
+like 'neither root nor sudo: the one line to run' "$err" 'apt-get update && apt-get install -y --no-install-recommends gcc .*libmsgpack-dev '
+nok 'neither root nor sudo: nothing was installed' test -e apt.log
+printf '#!/bin/sh\necho 0\n' >bin/id
+run env PATH="$W/bin" "$SRC/.ci/deps"
+is 'an installation that installs nothing is a failure' "$rc" 1
+like 'as root: update first' "$(sed -n 1p apt.log)" '^apt-get -q update$'
+like 'as root: only what is missing, without recommendations' "$(sed -n 2p apt.log)" '^apt-get -q install -y --no-install-recommends .*liblmdb-dev'
+unlike 'nothing is asked for twice or unknown' "$(sed -n 2p apt.log)" 'libmsgpack-c-dev|\|'
+done_testing
