@@ -111,7 +111,7 @@ workspace "$W/nogitbin"
 project a <<<"$(cached "echo a >>$W/ran")"
 put p/a/src/x x
 mkdir "$W/bin" && ln -s "$(command -v sh)" "$(command -v echo)" "$W/bin/"
-PATH=$W/bin run "$VX" run build --all
+run env PATH="$W/bin" "$VX" run build --all
 one_line 'no git' 'git'
 
 # as a normal user permissions count
@@ -167,7 +167,7 @@ put p/a/src/x x
 git add -A
 mkdir "$W/nobwrap"
 for tool in sh git echo mkdir; do ln -s "$(command -v $tool)" "$W/nobwrap/"; done
-PATH=$W/nobwrap run "$VX" run build --all
+run env PATH="$W/nobwrap" "$VX" run build --all
 is 'no bwrap: exit 1' "$rc" 1
 is 'no bwrap: said in one line' "$(grep -c 'sandbox not available' <<<"$out$err")" 1
 like 'no bwrap: with the fix' "$out$err" 'sandbox not available: .*(bwrap|bubblewrap)'

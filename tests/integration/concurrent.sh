@@ -7,26 +7,26 @@ workspace
 project a <<<"$(cached "echo a >>$W/ran; sleep 1; mkdir -p dist; cp src/x dist/")"
 put p/a/src/x x
 git add -A
-"$VX" run build --all >"$W/one" 2>&1 &
+"$VX" run build --all >"$W/log.one" 2>&1 &
 one=$!
 wait_for 10 test -s "$W/ran"
-"$VX" run build --all >"$W/two" 2>&1 &
+"$VX" run build --all >"$W/log.two" 2>&1 &
 two=$!
 wait $one
 is 'the first' $? 0
 wait $two
 is 'the second' $? 0
 is 'the task ran once, the second run hit' "$(ran)" a
-like 'the second says whom it waits for' "$(cat "$W/two")" "pid $one"
+like 'the second says whom it waits for' "$(cat "$W/log.two")" "pid $one"
 
 # one that waits can be interrupted
 put p/a/src/x y
-"$VX" run build --all >"$W/one" 2>&1 &
+"$VX" run build --all >"$W/log.one" 2>&1 &
 one=$!
 wait_for 10 test -s "$W/ran"
-python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$VX" run build --all >"$W/two" 2>&1 &
+python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$VX" run build --all >"$W/log.two" 2>&1 &
 two=$!
-wait_for 5 grep -q pid "$W/two"
+wait_for 5 grep -q pid "$W/log.two"
 kill -INT $two
 wait $two
 is 'a waiting run ends at once on SIGINT' $? 130
@@ -35,7 +35,7 @@ is 'the other goes on' "$? $(ran)" '0 a'
 
 # the lock goes with its holder
 put p/a/src/x z
-"$VX" run build --all >"$W/one" 2>&1 &
+"$VX" run build --all >"$W/log.one" 2>&1 &
 one=$!
 wait_for 10 test -s "$W/ran"
 kill -KILL $one

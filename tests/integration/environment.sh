@@ -30,6 +30,7 @@ echo typed | timeout 20 "$VX" run build --all >/dev/null
 is 'the project is the directory' "$(cat "$W/pwd")" "$PWD/p/a"
 is 'stdin is empty' "$(cat "$W/stdin")" ''
 is 'no descriptor of ours' "$(cat "$W/fds")" ''
+sid= pid=none
 read -r sid pid <"$W/session"
 is 'a session of its own' "$sid" "$pid"
 
