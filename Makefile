@@ -52,7 +52,7 @@ PROGRAMS := $(B)/libvx.a $(if $(MAIN_SRC),$(B)/vx) $(if $(INIT_SRC),$(B)/vx-init
 TEST_PROGRAMS := $(if $(MAIN_SRC),$(B)/vx-test)
 
 .PHONY: all gate check check-now check-slow asan tsan lint bench demo deps install clean help tests FORCE
-all: $(PROGRAMS) compile_commands.json
+all: $(PROGRAMS) $(if $(filter build,$(B)),compile_commands.json)
 tests: $(TEST_BIN) $(TEST_PROGRAMS)
 
 help:

@@ -2,7 +2,9 @@
  *
  * Values are reference-free trees: a parsed or built root is owned by its maker and freed with vx_json_free, children are borrowed from it.
  * Parsing is strict RFC 8259 for JSON; VX_JSON_COMMENTS also takes comments and trailing commas (JSONC). A byte order mark and CRLF are fine. Depth is
- * bounded by VX_MAX_JSON_DEPTH, duplicate keys keep the last. Errors name line and column (from 1) and what was expected. */
+ * bounded by VX_MAX_JSON_DEPTH, duplicate keys keep the last. Errors name line and column (in characters, from 1), what was expected and what was found: -EINVAL;
+ * -E2BIG too deep; -EFBIG above VX_MAX_CONFIG_BYTES. Strings may hold bytes that are not UTF-8, and NUL (\u0000), names may not hold NUL. Integers beyond
+ * 64 bits are doubles that keep their digits when written. Asking a value for what it is not gives 0, false, NULL. One thread per tree at a time. */
 #ifndef VX_JSON_H
 #define VX_JSON_H
 
@@ -47,7 +49,7 @@ struct vx_json *vx_json_object(void);
 struct vx_json *vx_json_array(void);
 struct vx_json *vx_json_new_bool(bool b);
 struct vx_json *vx_json_new_int(int64_t i);
-struct vx_json *vx_json_new_double(double d);
+struct vx_json *vx_json_new_double(double d);   /* NULL (null) for infinities and NaN */
 struct vx_json *vx_json_new_str(const char *s); /* bytes that are not UTF-8 become U+FFFD */
 void vx_json_set(struct vx_json *obj, const char *key, struct vx_json *val);
 void vx_json_add(struct vx_json *arr, struct vx_json *val);

@@ -6,7 +6,10 @@
  * workers (tasks) and the box host (bwrap).
  *
  * Descriptors: every descriptor of ours is close-on-exec, so the child has exactly `fds[i].from` as `fds[i].to`, and /dev/null on 0, 1, 2 where nothing
- * was named. Targets must be small (0 .. n_fds + 2) and different; sources may be anything.
+ * was named. Targets must be small (0 .. n_fds + 2) and different; sources may be anything. At most VX_MAX_SPAWN_FDS (-E2BIG, step "descriptors").
+ *
+ * Order in the child: death signal, setsid, setpgid, cgroup, chdir, descriptors, signals, exec. A parent that died before the death signal was in place
+ * is noticed, and the child ends by itself. The stack is kept per thread and freed with it.
  *
  * The child of vx_spawn is the caller's to reap (waitid on the pidfd, or waitpid on the pid). */
 #ifndef VX_SPAWN_H
@@ -45,12 +48,15 @@ struct vx_spawn {
  * child is left. `ret_step`, where not NULL, is told what failed: "chdir", "exec", "dup2", "setsid" ... (a static string). */
 int vx_spawn(const struct vx_spawn *s, pid_t *ret_pid, int *ret_pidfd, const char **ret_step);
 
-/* The absolute path of `name` on the PATH-like `path_var` (a name with '/' is returned as it is when executable). -ENOENT. ret has VX_MAX_PATH bytes. */
+/* The absolute path of `name` on the PATH-like `path_var` (a name with '/' is returned as it is when executable). Empty and relative entries count from the
+ * current directory; NULL means /usr/bin:/bin. What may not be executed is passed over. -ENOENT. ret has VX_MAX_PATH bytes. */
 int vx_which(const char *name, const char *path_var, char *ret);
 
 /* Runs a program to its end: stdin is /dev/null, stdout goes to `out`, stderr to `errout` (each may be NULL: discarded), bounded by
  * their maxima (-EFBIG, the child killed). `timeout_ms` 0 = none (-ETIMEDOUT). `cancel_fd` >= 0: readable means kill and return -ECANCELED. The
- * child leads its own session, which is killed whole when the call gives up. `*ret_status` is a wait(2) status. */
+ * child leads its own session, which is killed whole when the call gives up, and also VX_LEFTOVER_READ_MS after the child's exit while a leftover holds its
+ * output open (what was read counts; processes that made a session of their own and closed the streams stay: they are daemons). Of s->fds those for 3 and
+ * above come along; new_session and pgroup are ours to set. `*ret_status` is a wait(2) status. */
 int vx_spawn_capture(const struct vx_spawn *s, struct vx_buf *out, struct vx_buf *errout, uint32_t timeout_ms, int cancel_fd, int *ret_status);
 
 #endif

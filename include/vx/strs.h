@@ -32,13 +32,14 @@ bool vx_starts_with(const char *s, const char *prefix);
 bool vx_ends_with(const char *s, const char *suffix);
 int vx_strcmp_qsort(const void *a, const void *b); /* for arrays of const char * */
 
-/* The candidate nearest to `s` by edit distance (transpositions count one), or NULL when none is near enough to be what was meant. Borrowed. */
+/* The candidate nearest to `s` by edit distance (transpositions count one), the first of equals, or NULL when none is near enough to be what was meant: at most a third
+ * of its length, one for short names, never all of it. Borrowed. */
 const char *vx_nearest(const char *s, struct vx_strs candidates);
 
 /* Decimal digits only, no sign, blank or suffix. -EINVAL for anything else, -ERANGE above max. */
 int vx_parse_u64(const char *s, uint64_t max, uint64_t *ret);
 
-/* "4G", "512M", "64K", "123": bytes, powers of 1024. -EINVAL, -ERANGE. */
+/* "2T", "4G", "512M", "64K", "123": bytes, powers of 1024; nothing else, no lower case. -EINVAL, -ERANGE. */
 int vx_parse_bytes(const char *s, uint64_t *ret_bytes);
 
 #endif
