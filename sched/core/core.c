@@ -33,7 +33,6 @@ void core_stop(struct vx_core *c, uint32_t i, int sig)
 {
 	struct task *t = &c->tasks[i];
 
-	t->stopping = true;
 	t->stop_signal = (uint8_t)sig;
 	if (t->in_stop)
 		return;
@@ -144,7 +143,8 @@ static bool next_stop(struct vx_core *c, struct vx_core_decision *ret)
 		t->in_stop = false;
 		t->stop_signal = 0;
 		if (!sig)
-			continue; /* gone meanwhile */
+			continue; /* gone meanwhile, by itself */
+		t->stopping = true;
 		*ret = (struct vx_core_decision){.what = VX_DO_STOP, .task = i, .attempt = t->attempt, .signal = sig};
 		return true;
 	}
@@ -219,7 +219,9 @@ static bool next_lanes(struct vx_core *c, struct vx_core_decision *ret)
 bool vx_core_next(struct vx_core *c, struct vx_core_decision *ret)
 {
 	core_sweep(c);
-	if (next_stop(c, ret) || next_done(c, ret) || next_retry(c, ret) || next_run(c, ret) || next_lanes(c, ret))
+	if (c->signal && next_stop(c, ret))
+		return true; /* before a million tasks are told that they were aborted */
+	if (next_done(c, ret) || next_stop(c, ret) || next_retry(c, ret) || next_run(c, ret) || next_lanes(c, ret))
 		return true;
 	core_sweep(c);
 	if (c->done.head != NONE || c->stop.head != NONE)
@@ -260,7 +262,9 @@ static void copy_tasks(struct vx_core *c, const struct vx_core_task *in)
 		t->alone = in[i].exclusive || (c->o.memory_bytes && t->memory_bytes > c->o.memory_bytes);
 		t->cpus = in[i].cpus < 1 ? 1 : in[i].cpus > c->o.slots ? c->o.slots : in[i].cpus;
 		t->retries = t->persistent ? 0 : in[i].retries;
-		t->verdict = t->persistent && in[i].verdict != VX_V_FAILED ? VX_V_NOCACHE : (uint8_t)in[i].verdict;
+		t->verdict = (uint8_t)in[i].verdict;
+		if (t->persistent && (t->verdict == VX_V_HIT || t->verdict == VX_V_MISS))
+			t->verdict = VX_V_NOCACHE;
 		t->blocker = NONE;
 		c->counts.total += !t->group;
 	}
@@ -289,7 +293,8 @@ static void connect(struct vx_core *c)
 			c->out[c->tasks[c->tasks[i].deps[k]].next++] = i;
 }
 
-static void first_moves(struct vx_core *c)
+/* Hits first, so that nothing that is decided below takes one for a task that waits. */
+static void first_restores(struct vx_core *c)
 {
 	for (uint32_t r = 0; r < c->n; r++) {
 		uint32_t i = c->by_rank[r];
@@ -299,11 +304,12 @@ static void first_moves(struct vx_core *c)
 			core_push(c, &c->restore, i);
 		}
 	}
+}
+
+static void first_moves(struct vx_core *c)
+{
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (!c->tasks[i].group && c->tasks[i].verdict == VX_V_FAILED)
-			core_finish(c, i, VX_R_FAILED);
-		else if (!c->tasks[i].waiting)
-			core_consider(c, i);
+		core_consider(c, i);
 		if (!c->tasks[i].open)
 			core_work(c, i, W_OVER);
 	}
@@ -328,6 +334,7 @@ struct vx_core *vx_core_new(const struct vx_core_opts *o, const struct vx_core_t
 	copy_tasks(c, tasks);
 	connect(c);
 	core_order(c, tasks);
+	first_restores(c);
 	core_initial_needs(c);
 	first_moves(c);
 	return c;

@@ -49,7 +49,9 @@ void core_consider(struct vx_core *c, uint32_t i)
 
 	if (t->state != S_IDLE || (t->persistent && !core_wanted(c, t)))
 		return;
-	if (t->blocked) {
+	if (t->verdict == VX_V_FAILED && !t->group) {
+		core_finish(c, i, VX_R_FAILED); /* needs no upstream to fail */
+	} else if (t->blocked) {
 		core_finish(c, i, VX_R_SKIPPED);
 	} else if (t->waiting) {
 		return;
@@ -83,9 +85,11 @@ void core_finish(struct vx_core *c, uint32_t i, enum vx_result r)
 	}
 	core_work(c, i, W_NEED);
 	core_work(c, i, W_OVER);
-	if (r == VX_R_SUCCESS || r == VX_R_HIT || (r == VX_R_FAILED && c->o.policy == VX_CONTINUE_ALWAYS))
-		core_work(c, i, W_RELEASE);
-	else if (r == VX_R_FAILED || r == VX_R_SKIPPED)
+	bool always = c->o.policy == VX_CONTINUE_ALWAYS;
+	if (r != VX_R_SKIPPED && (r != VX_R_FAILED || always || t->released))
+		core_work(c, i,
+			W_RELEASE); /* a server that was not needed: groups wait for it; one that failed when it was ready: what runs beside it is tainted */
+	if ((r == VX_R_FAILED || r == VX_R_SKIPPED) && !always)
 		core_work(c, i, W_BLOCK);
 	if (r == VX_R_FAILED && c->o.policy == VX_CONTINUE_NEVER)
 		core_halt(c);
@@ -128,6 +132,8 @@ static void block(struct vx_core *c, uint32_t i)
 		x->blocker = root;
 		if (x->state == S_READY && !x->attempt)
 			core_finish(c, c->out[k], VX_R_SKIPPED); /* a server failed after it had become ready */
+		else if (x->group && x->state == S_DONE)
+			core_work(c, c->out[k], W_BLOCK); /* the same, and the group was complete: what waits for more than the group */
 		else
 			core_consider(c, c->out[k]);
 	}
@@ -150,7 +156,7 @@ static void reconsider_server(struct vx_core *c, uint32_t i)
 		return; /* a dependent's hit may yet turn out damaged, or something further down may still want it */
 	if (t->state == S_IDLE)
 		core_finish(c, i, t->attempt ? VX_R_ABORTED : VX_R_NOT_STARTED);
-	else if ((t->state == S_RUNNING || t->state == S_SERVING) && !t->stopping)
+	else if ((t->state == S_RUNNING || t->state == S_SERVING) && !t->stopping && !t->stop_signal)
 		core_stop(c, i, SIGTERM);
 }
 
@@ -182,7 +188,7 @@ static void over(struct vx_core *c, uint32_t i)
 
 	if (t->over || t->open)
 		return;
-	if (!exec_over(t)) {
+	if (!t->group && !exec_over(t)) { /* a group may wait for the very server that waits to be found superfluous */
 		if (t->persistent)
 			reconsider_server(c, i);
 		return;
@@ -233,7 +239,8 @@ void core_halt(struct vx_core *c)
 /* Waits until nothing is under way that could still fail and so give a better reason than "aborted". */
 void core_sweep(struct vx_core *c)
 {
-	if (!c->halted || c->swept || c->signal || c->counts.slots_used || c->keying || c->counts.restoring || c->restore.head != NONE || c->retry.head != NONE)
+	if (!c->halted || c->swept || c->signal || c->counts.slots_used || c->keying || c->counts.restoring || c->restore.head != NONE ||
+		c->retry.head != NONE)
 		return;
 	c->swept = true;
 	for (uint32_t i = 0; i < c->n; i++)
@@ -245,7 +252,7 @@ void core_sweep(struct vx_core *c)
 		enum state s = c->tasks[i].state;
 
 		if (s == S_IDLE || s == S_READY || s == S_KEY_WAIT)
-			core_finish(c, i, VX_R_ABORTED);
+			core_finish(c, i, s == S_KEY_WAIT && c->tasks[i].blocked ? VX_R_SKIPPED : VX_R_ABORTED);
 	}
 	core_drain(c);
 }

@@ -10,18 +10,18 @@
 #define NONE UINT32_MAX
 
 enum state {
-	S_IDLE,         /* waits for upstream, or is a server that nobody needs yet */
-	S_READY,        /* in the heap */
-	S_KEY_WAIT,     /* DO_KEY not fetched yet */
+	S_IDLE,     /* waits for upstream, or is a server that nobody needs yet */
+	S_READY,    /* in the heap */
+	S_KEY_WAIT, /* DO_KEY not fetched yet */
 	S_KEYING,
 	S_RESTORE_WAIT, /* waits for the lane */
 	S_RESTORING,
-	S_RETRY_WAIT,   /* DO_RETRY not fetched yet */
-	S_RUNNING,      /* holds slots */
-	S_SERVING,      /* persistent and ready: lives, holds none */
-	S_SAVE_WAIT,    /* exited well, waits for the lane */
-	S_SAVING,       /* not captured yet */
-	S_DONE,         /* `result` stands; the save may still be settling */
+	S_RETRY_WAIT, /* DO_RETRY not fetched yet */
+	S_RUNNING,    /* holds slots */
+	S_SERVING,    /* persistent and ready: lives, holds none */
+	S_SAVE_WAIT,  /* exited well, waits for the lane */
+	S_SAVING,     /* not captured yet */
+	S_DONE,       /* `result` stands; the save may still be settling */
 	S_COUNT
 };
 
@@ -42,13 +42,13 @@ struct task {
 	/* where it is */
 	uint8_t state, verdict, result, work;
 	bool released, blocked, tainted, counted, over, in_heap, save_open, save, moved, stopping, was_ready, lost_once, last_failed, flaky, in_stop;
-	uint8_t stop_signal;       /* the queued DO_STOP; 0 none */
+	uint8_t stop_signal; /* the queued DO_STOP; 0 none */
 	uint16_t attempt;
 	uint32_t failures;
-	uint32_t waiting;          /* upstream not released yet */
-	uint32_t needers;          /* direct dependents that will execute */
-	uint32_t open;             /* direct dependents that are not over */
-	uint32_t blocker;          /* the failure at the root */
+	uint32_t waiting; /* upstream not released yet */
+	uint32_t needers; /* direct dependents that will execute */
+	uint32_t open;    /* direct dependents that are not over */
+	uint32_t blocker; /* the failure at the root */
 	uint32_t next, next_stop, next_work;
 };
 
@@ -58,9 +58,9 @@ struct queue {
 
 struct vx_core {
 	struct vx_core_opts o;
-	struct task *tasks;        /* n + 1, the last one bounds `out` */
+	struct task *tasks; /* n + 1, the last one bounds `out` */
 	uint32_t *out;
-	uint32_t *heap, *by_rank;  /* ranks; rank -> task */
+	uint32_t *heap, *by_rank; /* ranks; rank -> task */
 	uint32_t n, n_heap;
 	struct queue key, restore, save, retry, done, stop, work;
 	struct vx_core_counts counts;
@@ -82,13 +82,13 @@ void core_order(struct vx_core *c, const struct vx_core_task *in);
 
 /* flow.c */
 void core_work(struct vx_core *c, uint32_t i, enum work w);
-void core_drain(struct vx_core *c);                                   /* until no consequence is left */
-void core_consider(struct vx_core *c, uint32_t i);                    /* an idle task: may it go on? */
+void core_drain(struct vx_core *c);                /* until no consequence is left */
+void core_consider(struct vx_core *c, uint32_t i); /* an idle task: may it go on? */
 void core_finish(struct vx_core *c, uint32_t i, enum vx_result r);
-void core_end_foreground(struct vx_core *c);                           /* requested servers are no longer kept for their own sake */
-void core_halt(struct vx_core *c);                                    /* policy never, after a failure */
-void core_sweep(struct vx_core *c);                                   /* halted and quiet: what is left is aborted */
-bool core_wanted(const struct vx_core *c, const struct task *t);      /* would a server be started or kept for its own sake or a dependent's? */
+void core_end_foreground(struct vx_core *c);                     /* requested servers are no longer kept for their own sake */
+void core_halt(struct vx_core *c);                               /* policy never, after a failure */
+void core_sweep(struct vx_core *c);                              /* halted and quiet: what is left is aborted */
+bool core_wanted(const struct vx_core *c, const struct task *t); /* would a server be started or kept for its own sake or a dependent's? */
 void core_initial_needs(struct vx_core *c);
 
 /* states.c */

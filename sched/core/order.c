@@ -12,7 +12,8 @@ static void expected(const struct vx_core *c, const struct vx_core_task *in, uin
 	uint64_t sum = 0, known = 0;
 
 	for (uint32_t i = 0; i < c->n; i++) {
-		ret_ns[i] = in[i].predicted_ns > UINT32_MAX * 1000000ULL ? UINT32_MAX * 1000000ULL : in[i].predicted_ns; /* 49 days: sums stay in range */
+		ret_ns[i] =
+			in[i].predicted_ns > UINT32_MAX * 1000000ULL ? UINT32_MAX * 1000000ULL : in[i].predicted_ns; /* 49 days: sums stay in range */
 		if (!ret_ns[i])
 			continue;
 		sum += ret_ns[i] / 1000000 + 1;

@@ -23,8 +23,6 @@ static void on_keyed(struct vx_core *c, uint32_t i, const struct vx_core_event *
 	t->verdict = t->persistent && e->verdict != VX_V_FAILED ? VX_V_NOCACHE : (uint8_t)e->verdict;
 	if (c->signal) {
 		core_finish(c, i, VX_R_ABORTED);
-	} else if (t->verdict == VX_V_FAILED) {
-		core_finish(c, i, VX_R_FAILED);
 	} else if (t->verdict == VX_V_HIT) {
 		t->state = S_RESTORE_WAIT;
 		core_push(c, &c->restore, i);
