@@ -1,0 +1,38 @@
+/* Trees of processes: who our children are, killing them, signalling everything below them.
+ *
+ * For child subreapers: whatever lived below a child that died becomes a child itself, so that "kill every child until there is none" ends a tree
+ * however it forked, changed its session or daemonised. A kill pass and the reaping that follows are separate, since the reaper wants the figures:
+ *
+ *     while ((n = vx_tree_kill(spare, arg)) > 0) { reap what has died; wait a little }
+ *
+ * Children are read from /proc/self/task/<pid>/children (proc(5)): those of the MAIN thread alone. Orphans always arrive there (the kernel hands
+ * them to the first living thread), while a child spawned by another thread is listed with that thread, and is never touched. Where the kernel lacks
+ * that file (CONFIG_PROC_CHILDREN), the parents of all processes are read instead, and children of other threads are not told apart.
+ *
+ * `spare` says which children are not to be touched, nor anything below them; NULL spares none. Thread rule: any, one at a time. */
+#ifndef VX_PROCTREE_H
+#define VX_PROCTREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef bool (*vx_spare_fn)(void *arg, pid_t pid);
+
+struct vx_pids {
+	pid_t *v; /* {0} is empty */
+	uint32_t n, cap;
+};
+
+int vx_tree_children(struct vx_pids *ret); /* appends the main thread's children, zombies included */
+void vx_pids_free(struct vx_pids *p);
+
+/* Sends SIGKILL to every child that is not spared. Returns how many there were, zombies included, those aside that may not be killed (EPERM: a
+ * child that has become another user); -errno when the list cannot be read. */
+int vx_tree_kill(vx_spare_fn spare, void *arg);
+
+/* Sends `sig` once to everything below us, parents before children. A pid is pinned by a pidfd and its parent looked at again before it is
+ * signalled, so that a number that was given away meanwhile is not hit. Returns how many were signalled, or -errno. */
+int vx_tree_signal(int sig, vx_spare_fn spare, void *arg);
+
+#endif

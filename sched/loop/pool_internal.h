@@ -1,0 +1,60 @@
+/* The pool, inside: pool.c dispatches and yields events, pool_server.c starts, watches, replaces and ends the fork server. */
+#ifndef POOL_INTERNAL_H
+#define POOL_INTERNAL_H
+
+#include "vx/buf.h"
+#include "vx/forkserver.h"
+#include "vx/pool.h"
+#include "vx/proctree.h"
+#include "vx/region.h"
+#include "vx/slab.h"
+
+#define NO_TASK UINT32_MAX
+
+struct pool_slot {
+	int request_fd;      /* -1 until first use; kept from worker to worker */
+	uint32_t generation; /* of its latest worker */
+	bool has_worker;     /* asked for, and not known to be dead */
+	bool hosts;          /* that worker has been given sandboxed work */
+	bool busy;           /* in p->active: runs a task, or is asked for the verdict */
+	bool arming;
+	bool poisoned; /* its worker broke the protocol: nothing more is read from it, it is being killed */
+	bool holding;  /* `held` is EXITED, and waits for the output before it */
+	bool has_slab;
+	uint32_t task;
+	uint16_t attempt;
+	int pending_signal; /* a stop that did not fit into the ring */
+	int lost_status;    /* why has_worker went: wait(2) status, -errno of the fork, or POOL_LOST_SERVER */
+	uint64_t slab;
+	struct vx_done held;
+};
+
+enum { POOL_LOST_SERVER = 1 << 20 };
+
+struct vx_pool {
+	struct vx_region region;
+	struct vx_slabs slabs;
+	struct pool_slot *slots;
+	uint32_t n_slots;
+	uint32_t *active, n_active, at; /* busy slots; where the next look starts */
+	int epoll_fd, event_fd, self_fd, init_fd;
+	int control_fd, server_fd; /* the fork server's socket and pidfd; -1 when there is none */
+	pid_t server_pid;
+	char *bwrap_path;
+	bool broken;           /* the replacement died too */
+	bool sleeping;         /* vx_pool_next has answered 0 since the last look at epoll */
+	uint32_t unlooked;     /* events since the last look */
+	struct vx_pids exempt; /* children of ours that no sweep may touch */
+	struct vx_pool_stats stats;
+	struct vx_buf desc;
+	unsigned char bytes[VX_FRAME_MAX];
+};
+
+/* pool_server.c */
+int pool_server_start(struct vx_pool *p, struct vx_err *err);
+int pool_server_fork(struct vx_pool *p, uint32_t slot);  /* asks for a worker */
+void pool_server_kill(struct vx_pool *p, uint32_t slot); /* asks for its end */
+void pool_server_look(struct vx_pool *p);                /* takes messages and deaths; marks slots that lost their worker */
+void pool_server_end(struct vx_pool *p);                 /* the polite end, then the other */
+
+#endif

@@ -1,0 +1,229 @@
+/* The pool's fork server: start, messages, death, sweep, replacement, end. */
+#include "pool_internal.h"
+
+#include "vx/arena.h"
+#include "vx/clock.h"
+#include "vx/err.h"
+#include "vx/fd.h"
+#include "vx/spawn.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a sweep waits for what it has killed: only an uninterruptible wait in the kernel takes longer than a moment. */
+#define SWEEP_MS 3000
+/* The fork server kills what does not go by itself after VX_FS_END_MS; this is for the case that it does not go itself. */
+#define END_MS (2 * VX_FS_END_MS)
+
+static int watch(struct vx_pool *p, int fd, uint32_t events)
+{
+	struct epoll_event e = {.events = events, .data.fd = fd};
+
+	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+static int spawn_server(struct vx_pool *p, int control, const char **ret_step)
+{
+	char slots[16];
+	const char *argv[] = {"vx", "-forkserver", slots, p->init_fd >= 0 ? "1" : "0", p->bwrap_path, NULL};
+	struct vx_spawn_fd fds[6] = {{control, VX_FS_CONTROL_FD}, {p->region.fd, VX_FS_REGION_FD}, {p->self_fd, VX_FS_SCHEDULER_FD},
+		{p->event_fd, VX_FS_POOL_EVENT_FD}, {STDERR_FILENO, STDERR_FILENO}, {p->init_fd, VX_FS_INIT_FD}};
+	struct vx_spawn s = VX_SPAWN_INIT;
+
+	snprintf(slots, sizeof slots, "%u", p->n_slots);
+	s.path = "/proc/self/exe";
+	s.argv = argv;
+	s.cwd = "/";
+	s.fds = fds;
+	s.n_fds = p->init_fd >= 0 ? 6 : 5;
+	s.new_session = true;
+	return vx_spawn(&s, &p->server_pid, &p->server_fd, ret_step);
+}
+
+int pool_server_start(struct vx_pool *p, struct vx_err *err)
+{
+	const char *step = "socketpair";
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return vx_err_set(err, -errno, "cannot start the fork server: socketpair: %s", vx_strerror(errno));
+	r = spawn_server(p, pair[1], &step);
+	vx_close(pair[1]);
+	if (r < 0) {
+		vx_close(pair[0]);
+		return vx_err_set(err, r, "cannot start the fork server: %s: %s", step, vx_strerror(r));
+	}
+	p->control_fd = pair[0];
+	p->stats.fork_servers++;
+	r = watch(p, p->control_fd, EPOLLIN);
+	if (r == 0)
+		r = watch(p, p->server_fd, EPOLLIN);
+	if (r < 0) {
+		pool_server_end(p);
+		return vx_err_set(err, r, "cannot watch the fork server: epoll: %s", vx_strerror(r));
+	}
+	return 0;
+}
+
+static int send_fork(const struct vx_pool *p, uint32_t slot)
+{
+	struct vx_fs_message m = {VX_FS_FORK, slot, p->slots[slot].generation + 1, 0};
+	struct iovec iov = {&m, sizeof m};
+	union {
+		struct cmsghdr h;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {.h = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+
+	memcpy(CMSG_DATA(&control.h), &p->slots[slot].request_fd, sizeof(int));
+	if (sendmsg(p->control_fd, &h, MSG_NOSIGNAL) < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	return 0;
+}
+
+int pool_server_fork(struct vx_pool *p, uint32_t slot)
+{
+	struct pollfd f = {p->server_fd, POLLIN, 0};
+	int r = send_fork(p, slot);
+
+	/* Its socket closes a moment before it is dead; then there is a replacement to ask. */
+	if (r == -EPIPE && poll(&f, 1, VX_FS_END_MS) > 0) {
+		pool_server_look(p);
+		r = p->broken ? -EPIPE : send_fork(p, slot);
+	}
+	if (r < 0)
+		return r;
+	p->slots[slot].generation++;
+	p->stats.workers++;
+	return 0;
+}
+
+void pool_server_kill(struct vx_pool *p, uint32_t slot)
+{
+	struct vx_fs_message m = {VX_FS_KILL, slot, p->slots[slot].generation, 0};
+
+	if (p->control_fd >= 0)
+		send(p->control_fd, &m, sizeof m, MSG_NOSIGNAL); /* a fork server that is gone has taken its workers along */
+}
+
+static void worker_gone(struct pool_slot *s, int status)
+{
+	s->has_worker = false;
+	s->hosts = false;
+	s->lost_status = status;
+}
+
+static void take_messages(struct vx_pool *p)
+{
+	struct vx_fs_message m;
+
+	while (recv(p->control_fd, &m, sizeof m, MSG_DONTWAIT) == sizeof m)
+		if ((m.kind == VX_FS_DIED || m.kind == VX_FS_FAILED) && m.slot < p->n_slots && p->slots[m.slot].generation == m.generation)
+			worker_gone(&p->slots[m.slot], m.status);
+}
+
+static bool is_exempt(void *pool, pid_t pid)
+{
+	const struct vx_pool *p = pool;
+
+	for (uint32_t i = 0; i < p->exempt.n; i++)
+		if (p->exempt.v[i] == pid)
+			return true;
+	return false;
+}
+
+static void reap_orphans(struct vx_pool *p)
+{
+	struct vx_pids pids = {0};
+
+	vx_tree_children(&pids);
+	for (uint32_t i = 0; i < pids.n; i++)
+		if (!is_exempt(p, pids.v[i]))
+			waitpid(pids.v[i], NULL, WNOHANG);
+	vx_pids_free(&pids);
+}
+
+/* The fork server is dead and reaped: what it left has come to us, or comes when its parent among these dies. */
+static void sweep(struct vx_pool *p)
+{
+	uint64_t end = vx_now_ns() + SWEEP_MS * 1000000ULL;
+	struct timespec ms = {0, 1000000};
+
+	while (vx_tree_kill(is_exempt, p) > 0 && vx_now_ns() < end) {
+		reap_orphans(p);
+		nanosleep(&ms, NULL);
+	}
+}
+
+static void forget_server(struct vx_pool *p)
+{
+	while (waitpid(p->server_pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	p->server_pid = 0;
+	p->server_fd = vx_close(p->server_fd); /* both leave the epoll set with their last descriptor */
+	p->control_fd = vx_close(p->control_fd);
+}
+
+static void server_died(struct vx_pool *p)
+{
+	bool first = p->stats.fork_servers < 2;
+
+	forget_server(p);
+	sweep(p);
+	for (uint32_t i = 0; i < p->n_slots; i++)
+		if (p->slots[i].has_worker)
+			worker_gone(&p->slots[i], POOL_LOST_SERVER);
+	p->broken = !first || pool_server_start(p, NULL) < 0;
+}
+
+static bool server_is_dead(const struct vx_pool *p)
+{
+	struct pollfd f = {p->server_fd, POLLIN, 0};
+
+	return poll(&f, 1, 0) > 0;
+}
+
+void pool_server_look(struct vx_pool *p)
+{
+	if (p->server_pid == 0)
+		return;
+	take_messages(p);
+	if (server_is_dead(p))
+		server_died(p);
+}
+
+void pool_server_end(struct vx_pool *p)
+{
+	struct vx_fs_message m = {.kind = VX_FS_END};
+	struct pollfd f = {p->server_fd, POLLIN, 0};
+	uint64_t end = vx_now_ns() + END_MS * 1000000ULL, now;
+	bool clean = false;
+	int status;
+
+	if (p->server_pid == 0)
+		return;
+	send(p->control_fd, &m, sizeof m, MSG_NOSIGNAL);
+	while ((now = vx_now_ns()) < end)
+		if (poll(&f, 1, (int)((end - now) / 1000000) + 1) > 0)
+			break;
+	if (now >= end)
+		kill(p->server_pid, SIGKILL);
+	else
+		clean = waitpid(p->server_pid, &status, WNOHANG) == p->server_pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (clean) {
+		p->server_fd = vx_close(p->server_fd);
+		p->control_fd = vx_close(p->control_fd);
+		p->server_pid = 0;
+		return;
+	}
+	forget_server(p);
+	sweep(p);
+}
