@@ -27,7 +27,7 @@ OPT ?= -O2 -g
 HARDEN := $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fstack-protector-strong -fPIE
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 CPPFLAGS += -D_GNU_SOURCE -Iinclude
-ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SANFLAGS) -ffunction-sections -fdata-sections -pthread $(CFLAGS)
+ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARDEN) $(SANFLAGS) -ffunction-sections -fdata-sections -pthread $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--gc-sections $(SANFLAGS) $(LDFLAGS)
 
 # ---- sources ----
@@ -85,15 +85,21 @@ $(B)/flags/libs: .ci/libflags Makefile
 	@mv $@.new $@
 FORCE:
 
+# -Werror is not among the stamped flags, so that `make` and `make gate` share objects: what compiled with a warning leaves OBJECT.warn, and is compiled again
+# where warnings are errors.
+ifneq ($(WERROR),)
+$(shell find $(B) -name '*.o.warn' -exec sh -c 'for w; do rm -f "$$w" "$${w%.warn}"; done' _ {} + 2>/dev/null)
+endif
+DIAG = $(if $(WERROR),-Werror) 2>$@.warn; rc=$$?; cat $@.warn >&2; [ -s $@.warn ] || rm -f $@.warn; exit $$rc
 COMPILE = @mkdir -p $(@D); echo '  CC      $@'; $(CC) @$(B)/flags/cc -MMD -MP
 $(B)/obj/%.o: %.c $(B)/flags/cc
-	$(COMPILE) -c -o $@ $<
+	$(COMPILE) -c -o $@ $< $(DIAG)
 $(B)/obj-tp/%.o: %.c $(B)/flags/cc
-	$(COMPILE) -DVX_TEST_POINTS=1 -c -o $@ $<
+	$(COMPILE) -DVX_TEST_POINTS=1 -c -o $@ $< $(DIAG)
 $(B)/obj/tests/fault/%.o: tests/fault/%.c $(B)/flags/cc
-	$(COMPILE) -DVX_TEST_POINTS=1 -Itests/unit -c -o $@ $<
+	$(COMPILE) -DVX_TEST_POINTS=1 -Itests/unit -c -o $@ $< $(DIAG)
 $(B)/obj/tests/%.o: tests/%.c $(B)/flags/cc
-	$(COMPILE) -Itests/unit -c -o $@ $<
+	$(COMPILE) -Itests/unit -c -o $@ $< $(DIAG)
 
 # The list of members is a file, so that a removed source leaves the archive too.
 $(B)/libvx.list: FORCE
@@ -122,9 +128,9 @@ INIT_CFLAGS := -Os -g -fno-pie -fno-stack-protector -fno-asynchronous-unwind-tab
 INIT_LDFLAGS := -static -no-pie
 -include worker/init/flags.mk
 $(B)/init/flags: FORCE
-	$(call write_if_changed,echo '$(CPPFLAGS) -std=gnu11 $(WARN) $(if $(WERROR),-Werror) -ffunction-sections -fdata-sections $(INIT_CFLAGS)')
+	$(call write_if_changed,echo '$(CPPFLAGS) -std=gnu11 $(WARN) -ffunction-sections -fdata-sections $(INIT_CFLAGS)')
 $(B)/init/%.o: %.c $(B)/init/flags
-	@mkdir -p $(@D); echo '  CC      $@'; $(CC) @$(B)/init/flags -MMD -MP -c -o $@ $<
+	@mkdir -p $(@D); echo '  CC      $@'; $(CC) @$(B)/init/flags -MMD -MP -c -o $@ $< $(DIAG)
 $(B)/vx-init: $(INIT_OBJ) $(B)/init/flags
 	@echo '  LD      $@'; $(CC) @$(B)/init/flags -Wl,--gc-sections,--build-id=none -o $@ $(INIT_OBJ) $(INIT_LDFLAGS)
 
