@@ -33,7 +33,7 @@ static void add_hit(struct walk *w, const char *path, size_t len, unsigned char 
 	h->type = dtype == DT_REG ? VX_GLOB_FILE : dtype == DT_LNK ? VX_GLOB_LINK : dtype == DT_DIR ? VX_GLOB_EMPTY_DIR : VX_GLOB_OTHER;
 }
 
-static bool may_enter(const struct vx_globset *s, const char *dir, size_t len)
+bool vx_globset_may_enter(const struct vx_globset *s, const char *dir, size_t len)
 {
 	if (!vx_globset_may_reach(s, dir, len))
 		return false;
@@ -117,7 +117,7 @@ static int visit(struct walk *w, char *path, size_t len, unsigned char type)
 	base = base ? base + 1 : path;
 	if (strcmp(base, ".git") == 0 || strcmp(base, ".vx") == 0)
 		return 0;
-	bool enter = may_enter(w->s, path, len);
+	bool enter = vx_globset_may_enter(w->s, path, len);
 	if (!enter && !vx_globset_match(w->s, path, len))
 		return 0;
 	return walk_dir(w, path, len);
@@ -135,7 +135,7 @@ static int walk_dir(struct walk *w, char *path, size_t len)
 		return r;
 	if (n == 0 && len > 0 && vx_globset_match(w->s, path, len))
 		add_hit(w, path, len, DT_DIR);
-	bool enter = may_enter(w->s, path, len);
+	bool enter = vx_globset_may_enter(w->s, path, len);
 	for (size_t i = 0; i < n && r == 0 && enter; i++) {
 		size_t k = strlen(v[i].s), at = len ? len + 1 : 0;
 		if (at + k >= VX_MAX_PATH) {

@@ -1,0 +1,182 @@
+/* The lanes' inside: what lane.c (queues, threads, events), commit.c (the committer), walk.c, save.c, pack.c, check.c, restore.c, place.c, clean.c and recover.c
+ * share. Thread rule: a struct vx_hand belongs to one lane thread; struct vx_lane is locked by its mutex. */
+#ifndef VX_LANE_INT_H
+#define VX_LANE_INT_H
+
+#include "io.h"
+
+#include "../cache/store_int.h"
+#include "../cache/tar.h"
+#include "../cache/zstd.h"
+
+#include "vx/arena.h"
+#include "vx/buf.h"
+#include "vx/lane.h"
+#include "vx/limits.h"
+#include "vx/point.h"
+
+#include <pthread.h>
+
+#define VX_LANE_MAX_THREADS 16U        /* of each of the two lanes */
+#define VX_LANE_SMALL_BYTES (4U << 20) /* outputs up to this in all are packed in memory, more is streamed */
+#define VX_LANE_PIECE_BYTES (1U << 20) /* of what is streamed */
+#define VX_LANE_RING_FILES 8U          /* from this many files on outputs are read through the ring */
+#define VX_LANE_BATCH 32U              /* restores taken from the queue at once */
+#define VX_LANE_GROUP 64U              /* rows that make the committer stop waiting for more */
+#define VX_LANE_GROUP_WAIT_MS 400      /* a row waits at most this long for company, */
+#define VX_LANE_GROUP_GAP_MS 12        /* and not at all once saves come further apart than this */
+
+struct vx_fail {
+	int code;          /* -errno */
+	char step[24];     /* "read", "write", "rename" ...: with the code what makes a cause */
+	char text[640];
+};
+/* Fills it and returns code; " : <errno in words>" is added unless fmt says it all (code 0 is not allowed). */
+int vx_fail_set(struct vx_fail *f, int code, const char *step, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- outputs on disk (walk.c) ---- */
+
+struct vx_out {
+	struct vx_seen seen;   /* path, mode and the rest as seen before its content is read */
+	const char *target;    /* of a symbolic link */
+	uint32_t nlink, uid;
+	uint32_t base_n;       /* bytes of `path` that are its base directory and the slash: not part of what is the outputs' */
+	bool tree_link;        /* a link in place of a directory that a wildcard is applied to */
+};
+
+struct vx_walk {
+	struct vx_arena a;
+	struct vx_out *outs;   /* files, links, empty directories and others that match, sorted bytewise by path, unique */
+	uint32_t n_outs, cap_outs;
+	struct vx_seen *dirs;  /* every directory whose entries decide what the outputs are, and places where there was none (mode 0); sorted */
+	uint32_t n_dirs, cap_dirs;
+	uint64_t bytes;        /* of files */
+	char *through_link;    /* an output place that lies behind a symbolic link: not looked into; NULL */
+};
+
+/* Everything below root_fd that `o` names. Unreadable: fails. Contents are freed by vx_walk_free. */
+int vx_walk(struct vx_io *io, int root_fd, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f);
+void vx_walk_free(struct vx_walk *w);
+const struct vx_seen *vx_walk_dir(const struct vx_walk *w, const char *path, size_t len);
+const struct vx_out *vx_walk_out(const struct vx_walk *w, const char *path);
+/* Could `path` (root-relative) be an output of o? `dir` asks whether a directory is itself part of the outputs. */
+bool vx_outputs_match(const struct vx_outputs *o, const char *path);
+bool vx_outputs_none(const struct vx_outputs *o); /* nothing is declared */
+uint64_t vx_fs_now_ns(void);
+
+/* ---- threads ---- */
+
+struct vx_hand {
+	struct vx_lane *l;
+	struct vx_io *io;
+	struct vx_zip *zip;
+	struct vx_unzip *unzip;
+	struct vx_buf tar, packed;  /* kept between jobs */
+	bool back;                  /* of the saving lane */
+};
+
+enum vx_job_kind { JOB_CLEAN, JOB_RESTORE, JOB_SAVE };
+
+struct vx_job {
+	struct vx_job *next;
+	enum vx_job_kind kind;
+	uint32_t task;
+	const char *id;
+	struct vx_outputs outputs;
+	struct vx_save_req save;
+	struct vx_entry entry;
+};
+
+struct vx_evt {
+	struct vx_evt *next;
+	struct vx_lane_event e;     /* all but text */
+	void *own;                  /* the event's buffer */
+	char *text;
+};
+
+struct vx_queue {
+	struct vx_job *head, **tail;
+	pthread_cond_t more;
+	pthread_t threads[VX_LANE_MAX_THREADS];
+	uint32_t n_threads, max_threads, idle, running, queued;
+};
+
+/* A row on its way to the index; owns its buffers. */
+struct vx_pending {
+	struct vx_pending *next;
+	struct vx_commit c;
+	char *id;
+	void *row, *snap;
+	char need[VX_ARTIFACT_PATH];
+	bool settles;               /* a save: its event is sent after the commit */
+	uint32_t task, n_outputs;
+	uint64_t bytes;
+	uint64_t budget;            /* given back afterwards */
+};
+
+struct vx_cause {
+	char step[24];
+	int code;
+};
+
+struct vx_lane {
+	struct vx_lane_opts o;
+	int root_fd, event_fd;
+	struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap); /* tests put theirs here */
+	void *io_arg;
+	pthread_mutex_t lock;
+	struct vx_queue front, back;            /* cleans and restores; saves */
+	bool stop, interrupted, flush;
+	struct vx_evt *events, **events_tail;
+	struct vx_evt *last;                    /* whose buffers the caller holds */
+	/* committer */
+	pthread_cond_t rows_more;
+	pthread_t committer;
+	bool committer_runs;
+	struct vx_pending *rows, **rows_tail;
+	uint32_t n_rows;
+	uint64_t first_row_ns, last_row_ns;
+	/* budget */
+	pthread_cond_t budget_more;
+	uint64_t budget_used;
+	/* what is said once */
+	struct vx_cause causes[32];
+	uint32_t n_causes;
+	/* our directory in the store's tmp */
+	pthread_mutex_t tmp_lock;
+	atomic_uint_fast64_t tmp_seq;
+	/* time stamps of the workspace's file system: 0 not yet known, 1 fine, 2 coarse */
+	atomic_int stamps;
+	atomic_uint_fast64_t stage_seq;
+	char io_name[96];
+	_Atomic uint64_t ring_ops[VX_IO_RINGED], steps[VX_IO_RINGED];
+	atomic_uint_fast64_t n_saves, n_restores, n_up_to_date, n_cleans, n_commits, n_commit_rows, n_failed;
+};
+
+struct vx_lane *vx_lane_make(const struct vx_lane_opts *o, struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap), void *io_arg, int *ret_errno);
+
+/* Sends an event; `own` (malloc'ed, may be NULL) becomes its buffer, `text` is copied. */
+void vx_lane_send(struct vx_lane *l, const struct vx_lane_event *e, void *own, const char *text);
+/* Hands a row to the committer; takes ownership. */
+void vx_lane_commit(struct vx_lane *l, struct vx_pending *p);
+void vx_lane_commit_start(struct vx_lane *l);
+void vx_lane_commit_stop(struct vx_lane *l);
+void vx_pending_free(struct vx_pending *p);
+void vx_lane_budget_take(struct vx_lane *l, uint64_t bytes);
+void vx_lane_budget_give(struct vx_lane *l, uint64_t bytes);
+/* True the first time that this cause is seen. */
+bool vx_lane_first_of(struct vx_lane *l, const struct vx_fail *f);
+void vx_lane_settle_failed(struct vx_lane *l, uint32_t task, const char *id, const struct vx_fail *f);
+/* Do time stamps tell any two changes apart here? Tried out once, on a file in .vx. */
+bool vx_lane_fine_stamps(struct vx_hand *h);
+
+/* ---- work ---- */
+
+void vx_do_clean(struct vx_hand *h, const struct vx_job *j);
+void vx_do_save(struct vx_hand *h, const struct vx_job *j);
+void vx_do_restores(struct vx_hand *h, struct vx_job *jobs); /* a batch */
+
+/* The encoded snapshot of a walk. malloc'ed. */
+void vx_snap_of(const struct vx_walk *w, const struct vx_snap *head, void **ret, size_t *ret_n);
+
+#endif

@@ -1,0 +1,438 @@
+/* What lies where the outputs are declared to lie: one pass that finds outputs, their stats, and the directories that decide about them. */
+#include "lane_int.h"
+
+#include "vx/strs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LIST_BYTES (32U << 10)
+
+struct walker {
+	struct vx_io *io;
+	int root_fd;
+	const struct vx_globset *set;
+	const char *base;        /* "" or a directory */
+	size_t base_n;           /* of base and its slash */
+	const struct vx_strs *nested;
+	struct vx_walk *w;
+	struct vx_fail *f;
+	char **todo;             /* directories to list */
+	uint32_t n_todo, cap_todo;
+	char *list;              /* LIST_BYTES */
+};
+
+/* One record of getdents64(2). */
+struct dent {
+	uint64_t ino;
+	int64_t off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+static const char *clean_dir(const char *dir)
+{
+	return !dir || strcmp(dir, ".") == 0 ? "" : dir;
+}
+
+bool vx_outputs_none(const struct vx_outputs *o)
+{
+	return (!o->files || vx_globset_empty(o->files)) && (!o->workspace_files || vx_globset_empty(o->workspace_files));
+}
+
+static bool nested_holds(const struct vx_strs *nested, const char *path)
+{
+	for (uint32_t i = 0; i < nested->n; i++) {
+		size_t n = strlen(nested->v[i]);
+		if (strncmp(path, nested->v[i], n) == 0 && (path[n] == '\0' || path[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
+bool vx_outputs_match(const struct vx_outputs *o, const char *path)
+{
+	const char *dir = clean_dir(o->dir);
+	size_t n = strlen(dir);
+	if (o->workspace_files && vx_globset_match(o->workspace_files, path, strlen(path)))
+		return true;
+	if (!o->files || nested_holds(&o->nested, path))
+		return false;
+	if (n && (strncmp(path, dir, n) != 0 || path[n] != '/'))
+		return false;
+	const char *rel = n ? path + n + 1 : path;
+	return vx_globset_match(o->files, rel, strlen(rel));
+}
+
+uint64_t vx_fs_now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME_COARSE, &ts); /* what file systems stamp with */
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void add_dir(struct walker *k, const char *path, const struct stat *st)
+{
+	struct vx_walk *w = k->w;
+	if (w->n_dirs == w->cap_dirs) {
+		w->cap_dirs = w->cap_dirs ? w->cap_dirs * 2 : 8;
+		w->dirs = vx_xrealloc(w->dirs, w->cap_dirs * sizeof *w->dirs);
+	}
+	struct vx_seen *d = &w->dirs[w->n_dirs++];
+	*d = (struct vx_seen){.path = vx_arena_strdup(&w->a, path), .len = (uint32_t)strlen(path)};
+	if (st)
+		vx_seen_of(st, d);
+}
+
+/* The literal beginning of a wildcard entry: a link there stands for the directory that was meant. */
+static bool is_tree_place(const struct walker *k, const char *rel)
+{
+	for (uint32_t i = 0; i < vx_globset_count(k->set); i++)
+		if (strcmp(vx_globset_prefix(k->set, i), rel) == 0 && !vx_globset_literal(k->set, i))
+			return true;
+	return false;
+}
+
+static int add_out(struct walker *k, int dirfd, const char *name, const char *path, const struct stat *st)
+{
+	struct vx_walk *w = k->w;
+	if (w->n_outs == VX_MAX_FILES)
+		return vx_fail_set(k->f, -EFBIG, "walk", "%s: more than %u output files", path, VX_MAX_FILES);
+	if (w->n_outs == w->cap_outs) {
+		w->cap_outs = w->cap_outs ? w->cap_outs * 2 : 16;
+		w->outs = vx_xrealloc(w->outs, w->cap_outs * sizeof *w->outs);
+	}
+	struct vx_out *out = &w->outs[w->n_outs];
+	*out = (struct vx_out){.seen = {.path = vx_arena_strdup(&w->a, path), .len = (uint32_t)strlen(path)},
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.base_n = (uint32_t)k->base_n};
+	vx_seen_of(st, &out->seen);
+	if (S_ISREG(st->st_mode))
+		w->bytes += (uint64_t)st->st_size;
+	if (S_ISLNK(st->st_mode)) {
+		char target[VX_MAX_PATH];
+		struct vx_io_step s = {.op = VX_IO_READLINK, .dirfd = dirfd, .path = name, .buf = target, .n = sizeof target - 1};
+		int64_t n = vx_io_sys(k->io, &s);
+		if (n < 0)
+			return vx_fail_set(k->f, (int)n, "readlink", "%s", path);
+		out->target = vx_arena_strndup(&w->a, target, (size_t)n);
+		out->tree_link = is_tree_place(k, path + k->base_n);
+	}
+	w->n_outs++;
+	return 0;
+}
+
+static int push_dir(struct walker *k, const char *path)
+{
+	if (k->n_todo == k->cap_todo) {
+		k->cap_todo = k->cap_todo ? k->cap_todo * 2 : 16;
+		k->todo = vx_xrealloc(k->todo, k->cap_todo * sizeof *k->todo);
+	}
+	k->todo[k->n_todo++] = vx_arena_strdup(&k->w->a, path);
+	return 0;
+}
+
+static bool is_own(const char *name)
+{
+	return strcmp(name, ".git") == 0 || strcmp(name, ".vx") == 0;
+}
+
+/* One entry `name` of the directory dirfd; path is its root-relative path. st is filled when type is unknown. */
+static int visit(struct walker *k, int dirfd, const char *name, const char *path, uint8_t type)
+{
+	struct stat st;
+	const char *rel = path + k->base_n;
+	bool match = vx_globset_match(k->set, rel, strlen(rel));
+	if (type == DT_UNKNOWN || (match && type != DT_DIR)) {
+		int r = vx_io_stat_at(k->io, dirfd, name, &st);
+		if (r == -ENOENT)
+			return 0;
+		if (r < 0)
+			return vx_fail_set(k->f, r, "stat", "%s", path);
+		type = S_ISDIR(st.st_mode) ? DT_DIR : DT_REG;
+	}
+	if (type != DT_DIR)
+		return match ? add_out(k, dirfd, name, path, &st) : 0;
+	if (is_own(name) || nested_holds(k->nested, path))
+		return 0;
+	if (match || vx_globset_may_enter(k->set, rel, strlen(rel)))
+		return push_dir(k, path);
+	return 0;
+}
+
+static int list_names(struct walker *k, int fd, const char *dir, uint32_t *ret_n)
+{
+	char path[VX_MAX_PATH];
+	size_t n = strlen(dir);
+	memcpy(path, dir, n);
+	if (n)
+		path[n++] = '/';
+	const char *rel = *dir && strlen(dir) >= k->base_n ? dir + k->base_n : "";
+	bool enter = !*rel || vx_globset_may_enter(k->set, rel, strlen(rel));
+	*ret_n = 0;
+	for (;;) {
+		struct vx_io_step s = {.op = VX_IO_LIST, .fd = fd, .buf = k->list, .n = LIST_BYTES};
+		int64_t got = vx_io_sys(k->io, &s);
+		if (got < 0)
+			return vx_fail_set(k->f, (int)got, "list", "%s", *dir ? dir : ".");
+		if (got == 0)
+			return 0;
+		for (int64_t at = 0; at < got;) {
+			const struct dent *e = (const struct dent *)(const void *)(k->list + at);
+			at += e->reclen;
+			if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
+				continue;
+			++*ret_n;
+			size_t len = strlen(e->name);
+			if (!enter)
+				continue;
+			if (n + len >= sizeof path)
+				return vx_fail_set(k->f, -ENAMETOOLONG, "walk", "%s/%s", dir, e->name);
+			memcpy(path + n, e->name, len + 1);
+			int r = visit(k, fd, e->name, path, e->type);
+			if (r < 0)
+				return r;
+		}
+	}
+}
+
+static int list_dir(struct walker *k, const char *dir)
+{
+	struct stat st;
+	int fd = vx_io_open_beneath(k->io, k->root_fd, *dir ? dir : ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
+		add_dir(k, dir, NULL);
+		return 0;
+	}
+	if (fd < 0)
+		return vx_fail_set(k->f, fd, "open", "%s", *dir ? dir : ".");
+	int r = vx_io_stat_fd(k->io, fd, &st); /* before its entries are read */
+	if (r < 0)
+		r = vx_fail_set(k->f, r, "stat", "%s", dir);
+	uint32_t n = 0;
+	if (r == 0) {
+		add_dir(k, dir, &st);
+		r = list_names(k, fd, dir, &n);
+	}
+	const char *rel = strlen(dir) > k->base_n ? dir + k->base_n : "";
+	if (r == 0 && n == 0 && *rel && vx_globset_match(k->set, rel, strlen(rel)))
+		r = add_out(k, -1, NULL, dir, &st);
+	vx_io_close_fd(k->io, fd);
+	return r;
+}
+
+static bool prefix_covered(const struct vx_globset *s, uint32_t i)
+{
+	const char *p = vx_globset_prefix(s, i);
+	size_t n = strlen(p);
+	for (uint32_t k = 0; k < vx_globset_count(s); k++) {
+		const char *q = vx_globset_prefix(s, k);
+		size_t m = strlen(q);
+		if (k == i || m > n || memcmp(p, q, m) != 0 || (m && m < n && p[m] != '/'))
+			continue;
+		if (m < n || k < i)
+			return true;
+	}
+	return false;
+}
+
+static bool has_own_part(const char *p)
+{
+	for (;; p++) {
+		const char *slash = strchrnul(p, '/');
+		size_t n = (size_t)(slash - p);
+		if ((n == 4 && memcmp(p, ".git", 4) == 0) || (n == 3 && memcmp(p, ".vx", 3) == 0))
+			return true;
+		if (!*slash)
+			return false;
+		p = slash;
+	}
+}
+
+/* The directories between the base and a prefix: looked at, since one swapped for a link would change what is meant. *ret_fd: the prefix's parent, -1 when it
+ * is not there. */
+static int open_parents(struct walker *k, char *path, int *ret_fd)
+{
+	struct stat st;
+	*ret_fd = -1;
+	for (char *slash = strchr(path + k->base_n, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		int r = vx_io_stat_at(k->io, k->root_fd, path, &st);
+		bool gone = r == -ENOENT || r == -ENOTDIR;
+		if (r < 0 && !gone)
+			r = vx_fail_set(k->f, r, "stat", "%s", path);
+		else
+			add_dir(k, path, gone ? NULL : &st);
+		if (r == 0 && S_ISLNK(st.st_mode) && !k->w->through_link)
+			k->w->through_link = vx_arena_strdup(&k->w->a, path);
+		*slash = '/';
+		if (gone)
+			return 0;
+		if (r < 0)
+			return r;
+	}
+	char *slash = strrchr(path, '/');
+	if (slash)
+		*slash = '\0';
+	int fd = vx_io_open_beneath(k->io, k->root_fd, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
+	if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP)
+		return vx_fail_set(k->f, fd, "open", "%s", slash ? path : ".");
+	if (slash)
+		*slash = '/';
+	*ret_fd = fd < 0 ? -1 : fd;
+	return 0;
+}
+
+static int walk_prefix(struct walker *k, const char *prefix)
+{
+	char path[VX_MAX_PATH];
+	if (has_own_part(prefix))
+		return 0;
+	if ((size_t)snprintf(path, sizeof path, "%s%s%s", k->base, k->base_n && *prefix ? "/" : "", prefix) >= sizeof path)
+		return vx_fail_set(k->f, -ENAMETOOLONG, "walk", "%s/%s", k->base, prefix);
+	if (!*prefix)
+		return push_dir(k, path);
+	int fd;
+	int r = open_parents(k, path, &fd);
+	if (r < 0)
+		return r;
+	struct stat st;
+	const char *slash = strrchr(path, '/');
+	r = fd < 0 ? -ENOENT : vx_io_stat_at(k->io, fd, slash ? slash + 1 : path, &st);
+	if (r == -ENOENT || r == -ENOTDIR) {
+		add_dir(k, path, NULL);
+		r = 0;
+	} else if (r < 0) {
+		r = vx_fail_set(k->f, r, "stat", "%s", path);
+	} else {
+		r = visit(k, fd, slash ? slash + 1 : path, path, S_ISDIR(st.st_mode) ? DT_DIR : DT_REG);
+	}
+	vx_io_close_fd(k->io, fd);
+	return r;
+}
+
+static int walk_set(struct walker *k)
+{
+	int r = 0;
+	for (uint32_t i = 0; i < vx_globset_count(k->set) && r == 0; i++)
+		if (!prefix_covered(k->set, i))
+			r = walk_prefix(k, vx_globset_prefix(k->set, i));
+	while (r == 0 && k->n_todo)
+		r = list_dir(k, k->todo[--k->n_todo]);
+	return r;
+}
+
+static int cmp_out(const void *a, const void *b)
+{
+	return strcmp(((const struct vx_out *)a)->seen.path, ((const struct vx_out *)b)->seen.path);
+}
+
+static int cmp_dir(const void *a, const void *b)
+{
+	return strcmp(((const struct vx_seen *)a)->path, ((const struct vx_seen *)b)->path);
+}
+
+static void sort_unique(struct vx_walk *w)
+{
+	uint32_t k = 0;
+	if (w->n_outs)
+		qsort(w->outs, w->n_outs, sizeof *w->outs, cmp_out);
+	for (uint32_t i = 0; i < w->n_outs; i++)
+		if (!k || cmp_out(&w->outs[k - 1], &w->outs[i]) != 0)
+			w->outs[k++] = w->outs[i];
+	w->n_outs = k;
+	if (w->n_dirs)
+		qsort(w->dirs, w->n_dirs, sizeof *w->dirs, cmp_dir);
+	k = 0;
+	for (uint32_t i = 0; i < w->n_dirs; i++)
+		if (!k || cmp_dir(&w->dirs[k - 1], &w->dirs[i]) != 0)
+			w->dirs[k++] = w->dirs[i];
+	w->n_dirs = k;
+	w->bytes = 0;
+	for (uint32_t i = 0; i < w->n_outs; i++)
+		w->bytes += S_ISREG(w->outs[i].seen.mode) ? w->outs[i].seen.size : 0;
+}
+
+int vx_walk(struct vx_io *io, int root_fd, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f)
+{
+	static const struct vx_strs none = {0};
+	struct walker k = {.io = io, .root_fd = root_fd, .w = ret, .f = f};
+	*ret = (struct vx_walk){0};
+	int r = 0;
+	k.list = vx_xmalloc(LIST_BYTES);
+	if (o->files && !vx_globset_empty(o->files)) {
+		k.set = o->files;
+		k.base = clean_dir(o->dir);
+		k.base_n = *k.base ? strlen(k.base) + 1 : 0;
+		k.nested = &o->nested;
+		r = walk_set(&k);
+	}
+	if (r == 0 && o->workspace_files && !vx_globset_empty(o->workspace_files)) {
+		k.set = o->workspace_files;
+		k.base = "";
+		k.base_n = 0;
+		k.nested = &none;
+		k.n_todo = 0;
+		r = walk_set(&k);
+	}
+	free(k.list);
+	free(k.todo);
+	if (r < 0)
+		vx_walk_free(ret);
+	else
+		sort_unique(ret);
+	return r;
+}
+
+void vx_walk_free(struct vx_walk *w)
+{
+	vx_arena_free(&w->a);
+	free(w->outs);
+	free(w->dirs);
+	*w = (struct vx_walk){0};
+}
+
+const struct vx_seen *vx_walk_dir(const struct vx_walk *w, const char *path, size_t len)
+{
+	uint32_t lo = 0, hi = w->n_dirs;
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+		int c = strncmp(w->dirs[mid].path, path, len);
+		if (c == 0 && w->dirs[mid].len > len)
+			c = 1;
+		if (c == 0)
+			return &w->dirs[mid];
+		if (c < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+const struct vx_out *vx_walk_out(const struct vx_walk *w, const char *path)
+{
+	struct vx_out key = {.seen = {.path = path}};
+	return w->n_outs ? bsearch(&key, w->outs, w->n_outs, sizeof *w->outs, cmp_out) : NULL;
+}
+
+void vx_snap_of(const struct vx_walk *w, const struct vx_snap *head, void **ret, size_t *ret_n)
+{
+	struct vx_buf b = VX_BUF(SIZE_MAX / 2);
+	struct vx_snap s = *head;
+	s.n_dirs = w->n_dirs;
+	s.n_files = w->n_outs;
+	vx_snap_begin(&b, &s);
+	for (uint32_t i = 0; i < w->n_dirs; i++)
+		vx_snap_add(&b, &w->dirs[i]);
+	for (uint32_t i = 0; i < w->n_outs; i++)
+		vx_snap_add(&b, &w->outs[i].seen);
+	*ret = b.data;
+	*ret_n = b.len;
+}
