@@ -45,19 +45,19 @@ enum vx_io_op {
 
 struct vx_io_step {
 	enum vx_io_op op;
-	bool beneath;      /* OPEN: openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS */
-	bool keep;         /* OPEN: res is a descriptor that the caller closes */
+	bool beneath; /* OPEN: openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS */
+	bool keep;    /* OPEN: res is a descriptor that the caller closes */
 	int fd;
 	int dirfd, dirfd2; /* dirfd2, path2: RENAME's target, or SYMLINK's content (path2 alone) */
 	const char *path, *path2;
-	int flags;         /* OPEN: O_*; UNLINK: AT_REMOVEDIR; FSYNC: 1 data only */
+	int flags; /* OPEN: O_*; UNLINK: AT_REMOVEDIR; FSYNC: 1 data only */
 	mode_t mode;
 	void *buf;
 	size_t n;
 	uint64_t off;
 	struct stat *st;
 	int64_t mtime_ns;
-	int64_t res;       /* out: >= 0, or -errno */
+	int64_t res; /* out: >= 0, or -errno */
 };
 
 struct vx_io_chain {
@@ -102,7 +102,7 @@ void vx_io_close_fd(struct vx_io *io, int fd);
 int vx_io_unlink_at(struct vx_io *io, int dirfd, const char *path, int flags);
 int vx_io_mkdir_at(struct vx_io *io, int dirfd, const char *path, mode_t mode);
 int vx_io_rename_at(struct vx_io *io, int dirfd, const char *from, int dirfd2, const char *to);
-int64_t vx_io_read_at(struct vx_io *io, int fd, void *p, size_t n, uint64_t off);   /* until n bytes or the end */
+int64_t vx_io_read_at(struct vx_io *io, int fd, void *p, size_t n, uint64_t off);    /* until n bytes or the end */
 int vx_io_write_at(struct vx_io *io, int fd, const void *p, size_t n, uint64_t off); /* all of it */
 
 #endif

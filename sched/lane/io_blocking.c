@@ -45,22 +45,38 @@ static int64_t call_times(const struct vx_io_step *s, int fd)
 static int64_t call_once(struct vx_io_step *s, int fd)
 {
 	switch (s->op) {
-	case VX_IO_OPEN: return call_open(s);
-	case VX_IO_READ: return pread(fd, s->buf, s->n, (off_t)s->off);
-	case VX_IO_WRITE: return pwrite(fd, s->buf, s->n, (off_t)s->off);
-	case VX_IO_CLOSE: return close(fd);
-	case VX_IO_RENAME: return renameat(s->dirfd, s->path, s->dirfd2, s->path2);
-	case VX_IO_MKDIR: return mkdirat(s->dirfd, s->path, s->mode);
-	case VX_IO_UNLINK: return unlinkat(s->dirfd, s->path, s->flags);
-	case VX_IO_FSYNC: return s->flags ? fdatasync(fd) : fsync(fd);
-	case VX_IO_STAT: return s->path ? fstatat(s->dirfd, s->path, s->st, AT_SYMLINK_NOFOLLOW) : fstat(fd, s->st);
-	case VX_IO_LIST: return syscall(SYS_getdents64, fd, s->buf, s->n);
-	case VX_IO_READLINK: return readlinkat(s->dirfd, s->path, s->buf, s->n);
-	case VX_IO_SYMLINK: return symlinkat(s->path2, s->dirfd, s->path);
-	case VX_IO_TIMES: return call_times(s, fd);
-	case VX_IO_CHMOD: return fchmod(fd, s->mode);
-	case VX_IO_TRUNCATE: return ftruncate(fd, (off_t)s->n);
-	case VX_IO_OPS: break;
+	case VX_IO_OPEN:
+		return call_open(s);
+	case VX_IO_READ:
+		return pread(fd, s->buf, s->n, (off_t)s->off);
+	case VX_IO_WRITE:
+		return pwrite(fd, s->buf, s->n, (off_t)s->off);
+	case VX_IO_CLOSE:
+		return close(fd);
+	case VX_IO_RENAME:
+		return renameat(s->dirfd, s->path, s->dirfd2, s->path2);
+	case VX_IO_MKDIR:
+		return mkdirat(s->dirfd, s->path, s->mode);
+	case VX_IO_UNLINK:
+		return unlinkat(s->dirfd, s->path, s->flags);
+	case VX_IO_FSYNC:
+		return s->flags ? fdatasync(fd) : fsync(fd);
+	case VX_IO_STAT:
+		return s->path ? fstatat(s->dirfd, s->path, s->st, AT_SYMLINK_NOFOLLOW) : fstat(fd, s->st);
+	case VX_IO_LIST:
+		return syscall(SYS_getdents64, fd, s->buf, s->n);
+	case VX_IO_READLINK:
+		return readlinkat(s->dirfd, s->path, s->buf, s->n);
+	case VX_IO_SYMLINK:
+		return symlinkat(s->path2, s->dirfd, s->path);
+	case VX_IO_TIMES:
+		return call_times(s, fd);
+	case VX_IO_CHMOD:
+		return fchmod(fd, s->mode);
+	case VX_IO_TRUNCATE:
+		return ftruncate(fd, (off_t)s->n);
+	case VX_IO_OPS:
+		break;
 	}
 	vx_assert(!"a step of no kind");
 }
@@ -130,7 +146,10 @@ struct vx_io *vx_io_new(char *ret_name, size_t cap)
 		snprintf(ret_name, cap, "io_uring");
 		return io;
 	}
-	snprintf(ret_name, cap, "blocking: io_uring %s", e == -ENOSYS ? "is not in this kernel" : e == -EPERM || e == -EACCES ? "is forbidden here" : strerrordesc_np(-e));
+	snprintf(ret_name, cap, "blocking: io_uring %s",
+		e == -ENOSYS                  ? "is not in this kernel"
+		: e == -EPERM || e == -EACCES ? "is forbidden here"
+					      : strerrordesc_np(-e));
 	return vx_io_blocking_new();
 }
 

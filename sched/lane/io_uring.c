@@ -36,19 +36,33 @@ static void prep(struct uring *u, struct io_uring_sqe *q, struct vx_io_step *s, 
 		else
 			io_uring_prep_openat2_direct(q, s->dirfd, s->path, how, slot);
 		break;
-	case VX_IO_READ: io_uring_prep_read(q, fd, s->buf, (unsigned)s->n, s->off); break;
-	case VX_IO_WRITE: io_uring_prep_write(q, fd, s->buf, (unsigned)s->n, s->off); break;
-	case VX_IO_FSYNC: io_uring_prep_fsync(q, fd, s->flags ? IORING_FSYNC_DATASYNC : 0); break;
+	case VX_IO_READ:
+		io_uring_prep_read(q, fd, s->buf, (unsigned)s->n, s->off);
+		break;
+	case VX_IO_WRITE:
+		io_uring_prep_write(q, fd, s->buf, (unsigned)s->n, s->off);
+		break;
+	case VX_IO_FSYNC:
+		io_uring_prep_fsync(q, fd, s->flags ? IORING_FSYNC_DATASYNC : 0);
+		break;
 	case VX_IO_CLOSE:
 		if (s->fd == VX_IO_CHAINED)
 			io_uring_prep_close_direct(q, slot);
 		else
 			io_uring_prep_close(q, fd);
 		break;
-	case VX_IO_RENAME: io_uring_prep_renameat(q, s->dirfd, s->path, s->dirfd2, s->path2, 0); break;
-	case VX_IO_MKDIR: io_uring_prep_mkdirat(q, s->dirfd, s->path, s->mode); break;
-	case VX_IO_UNLINK: io_uring_prep_unlinkat(q, s->dirfd, s->path, s->flags); break;
-	default: io_uring_prep_nop(q); break;
+	case VX_IO_RENAME:
+		io_uring_prep_renameat(q, s->dirfd, s->path, s->dirfd2, s->path2, 0);
+		break;
+	case VX_IO_MKDIR:
+		io_uring_prep_mkdirat(q, s->dirfd, s->path, s->mode);
+		break;
+	case VX_IO_UNLINK:
+		io_uring_prep_unlinkat(q, s->dirfd, s->path, s->flags);
+		break;
+	default:
+		io_uring_prep_nop(q);
+		break;
 	}
 	if (s->fd == VX_IO_CHAINED && (s->op == VX_IO_READ || s->op == VX_IO_WRITE || s->op == VX_IO_FSYNC))
 		q->flags |= IOSQE_FIXED_FILE;
@@ -137,8 +151,8 @@ static void uring_free(struct vx_io *io)
 static int check_ops(struct io_uring *ring)
 {
 	struct io_uring_probe *p = io_uring_get_probe_ring(ring);
-	static const int ops[] = {IORING_OP_OPENAT2, IORING_OP_READ, IORING_OP_WRITE, IORING_OP_CLOSE, IORING_OP_RENAMEAT, IORING_OP_MKDIRAT, IORING_OP_UNLINKAT,
-		IORING_OP_FSYNC};
+	static const int ops[] = {IORING_OP_OPENAT2, IORING_OP_READ, IORING_OP_WRITE, IORING_OP_CLOSE, IORING_OP_RENAMEAT, IORING_OP_MKDIRAT,
+		IORING_OP_UNLINKAT, IORING_OP_FSYNC};
 	int r = p ? 0 : -ENOSYS;
 	for (size_t i = 0; i < sizeof ops / sizeof *ops && r == 0; i++)
 		if (!io_uring_opcode_supported(p, ops[i]))

@@ -27,8 +27,8 @@
 #define VX_LANE_GROUP_GAP_MS 12        /* and not at all once saves come further apart than this */
 
 struct vx_fail {
-	int code;          /* -errno */
-	char step[24];     /* "read", "write", "rename" ...: with the code what makes a cause */
+	int code;      /* -errno */
+	char step[24]; /* "read", "write", "rename" ...: with the code what makes a cause */
 	char text[640];
 };
 /* Fills it and returns code; " : <errno in words>" is added unless fmt says it all (code 0 is not allowed). */
@@ -37,21 +37,21 @@ int vx_fail_set(struct vx_fail *f, int code, const char *step, const char *fmt, 
 /* ---- outputs on disk (walk.c) ---- */
 
 struct vx_out {
-	struct vx_seen seen;   /* path, mode and the rest as seen before its content is read */
-	const char *target;    /* of a symbolic link */
+	struct vx_seen seen; /* path, mode and the rest as seen before its content is read */
+	const char *target;  /* of a symbolic link */
 	uint32_t nlink, uid;
-	uint32_t base_n;       /* bytes of `path` that are its base directory and the slash: not part of what is the outputs' */
-	bool tree_link;        /* a link in place of a directory that a wildcard is applied to */
+	uint32_t base_n; /* bytes of `path` that are its base directory and the slash: not part of what is the outputs' */
+	bool tree_link;  /* a link in place of a directory that a wildcard is applied to */
 };
 
 struct vx_walk {
 	struct vx_arena a;
-	struct vx_out *outs;   /* files, links, empty directories and others that match, sorted bytewise by path, unique */
+	struct vx_out *outs; /* files, links, empty directories and others that match, sorted bytewise by path, unique */
 	uint32_t n_outs, cap_outs;
-	struct vx_seen *dirs;  /* every directory whose entries decide what the outputs are, and places where there was none (mode 0); sorted */
+	struct vx_seen *dirs; /* every directory whose entries decide what the outputs are, and places where there was none (mode 0); sorted */
 	uint32_t n_dirs, cap_dirs;
-	uint64_t bytes;        /* of files */
-	char *through_link;    /* an output place that lies behind a symbolic link: not looked into; NULL */
+	uint64_t bytes;     /* of files */
+	char *through_link; /* an output place that lies behind a symbolic link: not looked into; NULL */
 };
 
 /* Everything below root_fd that `o` names. Unreadable: fails. Contents are freed by vx_walk_free. */
@@ -71,8 +71,8 @@ struct vx_hand {
 	struct vx_io *io;
 	struct vx_zip *zip;
 	struct vx_unzip *unzip;
-	struct vx_buf tar, packed;  /* kept between jobs */
-	bool back;                  /* of the saving lane */
+	struct vx_buf tar, packed; /* kept between jobs */
+	bool back;                 /* of the saving lane */
 };
 
 enum vx_job_kind { JOB_CLEAN, JOB_RESTORE, JOB_SAVE };
@@ -89,8 +89,8 @@ struct vx_job {
 
 struct vx_evt {
 	struct vx_evt *next;
-	struct vx_lane_event e;     /* all but text */
-	void *own;                  /* the event's buffer */
+	struct vx_lane_event e; /* all but text */
+	void *own;              /* the event's buffer */
 	char *text;
 };
 
@@ -108,10 +108,10 @@ struct vx_pending {
 	char *id;
 	void *row, *snap;
 	char need[VX_ARTIFACT_PATH];
-	bool settles;               /* a save: its event is sent after the commit */
+	bool settles; /* a save: its event is sent after the commit */
 	uint32_t task, n_outputs;
 	uint64_t bytes;
-	uint64_t budget;            /* given back afterwards */
+	uint64_t budget; /* given back afterwards */
 };
 
 struct vx_cause {
@@ -125,10 +125,10 @@ struct vx_lane {
 	struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap); /* tests put theirs here */
 	void *io_arg;
 	pthread_mutex_t lock;
-	struct vx_queue front, back;            /* cleans and restores; saves */
+	struct vx_queue front, back; /* cleans and restores; saves */
 	bool stop, interrupted, flush;
 	struct vx_evt *events, **events_tail;
-	struct vx_evt *last;                    /* whose buffers the caller holds */
+	struct vx_evt *last; /* whose buffers the caller holds */
 	/* committer */
 	pthread_cond_t rows_more;
 	pthread_t committer;
@@ -153,7 +153,8 @@ struct vx_lane {
 	atomic_uint_fast64_t n_saves, n_restores, n_up_to_date, n_cleans, n_commits, n_commit_rows, n_failed;
 };
 
-struct vx_lane *vx_lane_make(const struct vx_lane_opts *o, struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap), void *io_arg, int *ret_errno);
+struct vx_lane *vx_lane_make(
+	const struct vx_lane_opts *o, struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap), void *io_arg, int *ret_errno);
 
 /* Sends an event; `own` (malloc'ed, may be NULL) becomes its buffer, `text` is copied. */
 void vx_lane_send(struct vx_lane *l, const struct vx_lane_event *e, void *own, const char *text);

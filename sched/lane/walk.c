@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,14 +17,14 @@ struct walker {
 	struct vx_io *io;
 	int root_fd;
 	const struct vx_globset *set;
-	const char *base;        /* "" or a directory */
-	size_t base_n;           /* of base and its slash */
+	const char *base; /* "" or a directory */
+	size_t base_n;    /* of base and its slash */
 	const struct vx_strs *nested;
 	struct vx_walk *w;
 	struct vx_fail *f;
-	char **todo;             /* directories to list */
+	char **todo; /* directories to list */
 	uint32_t n_todo, cap_todo;
-	char *list;              /* LIST_BYTES */
+	char *list; /* LIST_BYTES */
 };
 
 /* One record of getdents64(2). */
