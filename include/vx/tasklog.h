@@ -4,6 +4,9 @@
  * shown. Values to be hidden (secrets) are replaced by `***` before anything is kept, shown or stored, also when a value is split over chunks, and each line of a
  * value of several lines by itself; bytes that may be the beginning of one are held back until they are known or vx_tasklog_end.
  *
+ * A mask is a value without its trailing newlines, or one line of a value of several lines, of six bytes or more; masks that overlap in the text are
+ * hidden as one. Names are compared without regard to case. Holding back is per stream, so bytes of one stream may pass held ones of the other.
+ *
  * Stored form (deterministic, versioned, endian-fixed): what the store keeps and a hit replays. One thread. */
 #ifndef VX_TASKLOG_H
 #define VX_TASKLOG_H
@@ -32,10 +35,10 @@ void vx_tasklog_clear(struct vx_tasklog *l);                     /* between atte
 bool vx_tasklog_empty(const struct vx_tasklog *l);
 uint64_t vx_tasklog_cut_bytes(const struct vx_tasklog *l);
 
-/* Chunks in order. */
+/* Chunks in order; a line in brackets, as of stream 1, stands where bytes were cut. Call vx_tasklog_end first. */
 void vx_tasklog_each(const struct vx_tasklog *l, void (*f)(void *arg, int stream, const void *p, size_t n), void *arg);
 void vx_tasklog_store(const struct vx_tasklog *l, struct vx_buf *out);
-/* Chunks of a stored form, validated first: -EBADMSG calls f for nothing. */
+/* Chunks of a stored form, validated first: -EBADMSG calls f for nothing. An empty log is stored as no bytes. */
 int vx_tasklog_replay(const void *p, size_t n, void (*f)(void *arg, int stream, const void *p, size_t n), void *arg);
 
 #endif
