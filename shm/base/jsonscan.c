@@ -151,7 +151,7 @@ static int string(struct scan *s, int is_name)
 			if (v == 0 && is_name)
 				return not_json(s, p - 1, "a name cannot hold the character NUL", NULL);
 			p += 4;
-		} else if (!strchr("\"\\/bfnrt", *p)) {
+		} else if (!*p || !strchr("\"\\/bfnrt", *p)) { /* strchr finds the NUL as well */
 			return bad(s, p, "one of \" \\ / b f n r t u after a backslash");
 		}
 	}

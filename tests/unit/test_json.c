@@ -189,6 +189,7 @@ static void nul_bytes_are_no_end(void **state)
 	assert_int_equal(vx_json_parse("1\0", 2, 0, "f.json", &v, &e), -EINVAL);
 	assert_string_equal(e.what, "f.json:1:2: expected the end of the file after the value, found the byte 0x00");
 	assert_int_equal(vx_json_parse("\"\\\0\"", 4, 0, "f.json", &v, &e), -EINVAL);
+	assert_string_equal(e.what, "f.json:1:3: expected one of \" \\ / b f n r t u after a backslash, found the byte 0x00");
 	assert_int_equal(vx_json_parse("\"a\0b\"", 5, 0, "f.json", &v, NULL), -EINVAL);
 }
 
