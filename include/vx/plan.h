@@ -122,6 +122,7 @@ struct vx_workspace {
 	const struct vx_kv *root_scripts;       /* of the root manifest, project or not */
 	uint32_t n_root_scripts;
 	struct vx_map by_name;                  /* name -> project; "//" too when there is a root project */
+	struct vx_map by_dir;                   /* directory -> project */
 	struct vx_ws_settings settings;
 	struct vx_strs warnings;                /* one line each, said once at the start of a run */
 };

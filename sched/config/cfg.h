@@ -1,0 +1,56 @@
+/* Inside the config module: reading JSON values with errors that say where. */
+#ifndef VX_CFG_H
+#define VX_CFG_H
+
+#include "vx/json.h"
+#include "vx/plan.h"
+
+struct vx_arena;
+struct vx_err;
+
+/* Where we are: the file, and in it the project and task (NULL outside of one). Errors start with it. */
+struct cfg {
+	struct vx_arena *a;
+	struct vx_err *err;
+	const char *file, *project, *task;
+};
+
+/* Sets err to "FILE: project "p", task "t": FIELD MESSAGE" and returns -EINVAL. `field` may be NULL. */
+int cfg_fail(const struct cfg *c, const char *field, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* The value must be an object and its keys all be in the NULL-terminated list; the error names the nearest known one. */
+int cfg_object(const struct cfg *c, const struct vx_json *v, const char *field, const char *const *known);
+
+/* Values. An absent one (NULL) leaves *ret alone. Strings hold no NUL; those of lists are not empty. */
+int cfg_str(const struct cfg *c, const struct vx_json *v, const char *field, const char **ret);
+int cfg_strs(const struct cfg *c, const struct vx_json *v, const char *field, struct vx_strs *ret);
+int cfg_bool(const struct cfg *c, const struct vx_json *v, const char *field, bool *ret);
+int cfg_int(const struct cfg *c, const struct vx_json *v, const char *field, int64_t min, int64_t max, int64_t *ret);
+
+/* `key` of the project's object, else of the workspace's default (each may be NULL). A null takes the default away. */
+const struct vx_json *cfg_pick(const struct vx_json *own, const struct vx_json *fallback, const char *key);
+
+/* A file of the workspace as text; -ENOENT without a message when absent. The buffer is the caller's. */
+struct vx_base_dir;
+struct vx_buf;
+int cfg_read(const struct vx_base_dir *root, const char *rel, struct vx_buf *b, struct vx_err *err);
+
+/* task.c: one task from its own declaration and the workspace default of its name (either may be NULL). `script` is what runs when the default applies
+ * and names no command. Rules that one task can break alone are checked here. */
+int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret);
+int cfg_task_name(const struct cfg *c, const char *name);
+/* Shape only: what a default may look like, before it is met with a project. */
+int cfg_task_shape(const struct cfg *c, const struct vx_json *task, const char *field);
+
+int cfg_sandbox(const struct cfg *c, const struct vx_json *v, struct vx_exec_decl *e); /* sandbox.c */
+int cfg_rules(const struct cfg *c, const struct vx_task_decl *t);                      /* rules.c */
+const char *cfg_canonical(const struct vx_task_decl *t, struct vx_arena *a);           /* canon.c */
+
+/* wsfile.c: vx.workspace.json. `tasks` stays owned by root_json. */
+struct cfg_ws_file {
+	const char *path;
+	struct vx_json *json, *tasks;
+};
+int cfg_ws_settings(const struct cfg *c, const struct vx_json *v, struct vx_workspace *ws, struct vx_json **ret_tasks);
+
+#endif

@@ -1,0 +1,214 @@
+#include "vx/config.h"
+
+#include "cfg.h"
+
+#include "vx/arena.h"
+#include "vx/assert.h"
+#include "vx/buf.h"
+#include "vx/err.h"
+#include "vx/facts.h"
+#include "vx/fd.h"
+#include "vx/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+static const char *const project_keys[] = {"$schema", "tags", "tasks", NULL};
+
+struct loader {
+	struct vx_workspace *ws;
+	struct vx_arena *a;
+	struct vx_err *err;
+	struct vx_base_dir base;
+	struct vx_buf text;
+	const char *defaults_file;
+	struct vx_json *defaults_json, *defaults; /* vx.workspace.json and its tasks */
+};
+
+static int read_json(struct loader *l, const char *rel, int flags, struct vx_json **ret)
+{
+	int r = cfg_read(&l->base, rel, &l->text, l->err);
+
+	if (r == -ENOENT)
+		return vx_err_set(l->err, r, "%s: it was there a moment ago", rel);
+	return r < 0 ? r : vx_json_parse(vx_buf_str(&l->text), l->text.len, flags, rel, ret, l->err);
+}
+
+static const char *in_dir(struct loader *l, const char *dir, const char *name)
+{
+	return strcmp(dir, ".") == 0 ? name : vx_arena_printf(l->a, "%s/%s", dir, name);
+}
+
+static int load_settings(struct loader *l)
+{
+	uint32_t files = l->ws->root_files & (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC);
+
+	if (!files)
+		return 0;
+	if (files == (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC)) {
+		vx_err_set(l->err, -EEXIST, "both vx.workspace.json and vx.workspace.jsonc are there");
+		return vx_err_fix(l->err, "remove one of them");
+	}
+	bool comments = files & VX_HAS_VX_WORKSPACE_JSONC;
+	l->defaults_file = comments ? "vx.workspace.jsonc" : "vx.workspace.json";
+	int r = read_json(l, l->defaults_file, comments ? VX_JSON_COMMENTS : 0, &l->defaults_json);
+	struct cfg c = {l->a, l->err, l->defaults_file, NULL, NULL};
+	return r < 0 ? r : cfg_ws_settings(&c, l->defaults_json, l->ws, &l->defaults);
+}
+
+static const char *script_of(const struct vx_project *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n_scripts; i++)
+		if (strcmp(p->scripts[i].name, name) == 0)
+			return p->scripts[i].value;
+	return NULL;
+}
+
+struct decls {
+	const struct vx_task_decl **v;
+	uint32_t n;
+};
+
+static int add_task(
+	struct loader *l, const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct decls *out)
+{
+	struct vx_task_decl *t = vx_arena_alloc(l->a, sizeof *t);
+	int r = cfg_task(c, own, fallback, script, t);
+
+	if (r == 0)
+		out->v[out->n++] = t;
+	return r;
+}
+
+/* The tasks that the project's own file lists, each over the workspace default of its name. */
+static int own_tasks(struct loader *l, struct cfg *c, const struct vx_project *p, const struct vx_json *tasks, struct decls *out)
+{
+	if (!tasks)
+		return 0;
+	for (struct vx_json_iter it = vx_json_iter(tasks); vx_json_next(&it);) {
+		c->task = NULL;
+		int r = cfg_task_name(c, it.key);
+		if (r < 0)
+			return r;
+		c->task = vx_arena_strdup(l->a, it.key);
+		if (!it.val)
+			return cfg_fail(c, NULL, "the task must be an object, not null");
+		r = add_task(l, c, it.val, l->defaults ? vx_json_get(l->defaults, it.key) : NULL, script_of(p, it.key), out);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The workspace defaults that apply because the project has a script of that name. */
+static int default_tasks(struct loader *l, const struct vx_project *p, const struct vx_json *own, struct decls *out)
+{
+	struct cfg c = {l->a, l->err, l->defaults_file, p->name, NULL};
+
+	if (!l->defaults)
+		return 0;
+	for (struct vx_json_iter it = vx_json_iter(l->defaults); vx_json_next(&it);) {
+		const char *script = script_of(p, it.key);
+		if (!script || (own && vx_json_has(own, it.key)))
+			continue;
+		c.task = vx_arena_strdup(l->a, it.key);
+		int r = add_task(l, &c, NULL, it.val, script, out);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* `json` NULL: a project without a file of its own. */
+static int take_project(struct loader *l, struct vx_project *p, const char *file, const struct vx_json *json)
+{
+	struct cfg c = {l->a, l->err, file, p->name, NULL};
+	const struct vx_json *tasks = NULL;
+	struct decls out = {0};
+
+	if (json) {
+		int r = cfg_object(&c, json, NULL, project_keys);
+		if (r == 0)
+			r = cfg_strs(&c, vx_json_get(json, "tags"), "tags", &p->tags);
+		tasks = r == 0 ? vx_json_get(json, "tasks") : NULL;
+		if (r == 0 && tasks && vx_json_type(tasks) != VX_JSON_OBJECT)
+			r = cfg_fail(&c, "tasks", "must be an object of tasks");
+		if (r < 0)
+			return r;
+	}
+	size_t room = (tasks ? vx_json_len(tasks) : 0) + (l->defaults ? vx_json_len(l->defaults) : 0);
+	if (!room)
+		return 0;
+	out.v = vx_arena_array(l->a, room, sizeof *out.v);
+	int r = own_tasks(l, &c, p, tasks, &out);
+	if (r == 0)
+		r = default_tasks(l, p, tasks, &out);
+	p->tasks = out.v;
+	p->n_tasks = out.n;
+	return r;
+}
+
+static int one_config(struct loader *l, const struct vx_project *p)
+{
+	static const char *const names[] = {
+		"vx.json", "vx.jsonc", "vx.config.ts", "vx.config.mts", "vx.config.cts", "vx.config.js", "vx.config.mjs", "vx.config.cjs"};
+	const char *first = NULL;
+
+	for (uint32_t i = 0; i < VX_ARRAY_LEN(names); i++) {
+		if (!(p->files & (VX_HAS_VX_JSON << i)))
+			continue;
+		if (first) {
+			vx_err_set(l->err, -EEXIST, "project \"%s\" has two configurations: %s and %s", p->name, in_dir(l, p->dir, first),
+				in_dir(l, p->dir, names[i]));
+			return vx_err_fix(l->err, "keep exactly one");
+		}
+		first = names[i];
+	}
+	return 0;
+}
+
+static int load_project(struct loader *l, struct vx_project *p)
+{
+	struct vx_json *json = NULL;
+	int r = one_config(l, p);
+
+	if (r < 0 || !(p->files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC)))
+		return r < 0 ? r : take_project(l, p, NULL, NULL);
+	bool comments = p->files & VX_HAS_VX_JSONC;
+	const char *file = in_dir(l, p->dir, comments ? "vx.jsonc" : "vx.json");
+	r = read_json(l, file, comments ? VX_JSON_COMMENTS : 0, &json);
+	if (r == 0)
+		r = take_project(l, p, file, json);
+	vx_json_free(json);
+	return r;
+}
+
+static int load_vx(struct loader *l)
+{
+	struct vx_workspace *ws = l->ws;
+	int r = load_settings(l);
+
+	if (r == 0 && ws->root_project == VX_MAP_NONE && (ws->root_files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC))) {
+		vx_err_set(l->err, -EINVAL, "the workspace root has a vx.json, but no package.json with a name, so it is no project");
+		r = vx_err_fix(l->err, "add \"name\" to the root package.json");
+	}
+	for (uint32_t i = 0; i < ws->n_projects && r == 0; i++)
+		r = load_project(l, &ws->projects[i]);
+	vx_json_free(l->defaults_json);
+	return r;
+}
+
+int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *err)
+{
+	struct loader l = {.ws = ws, .a = a, .err = err, .base = {-1, ws->root}, .text = VX_BUF(VX_MAX_CONFIG_BYTES)};
+
+	ws->settings = (struct vx_ws_settings){.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true};
+	l.base.fd = vx_open(AT_FDCWD, ws->root, O_PATH | O_DIRECTORY, 0);
+	if (l.base.fd < 0)
+		return vx_err_set(err, l.base.fd, "cannot enter %s: %s", ws->root, vx_strerror(l.base.fd));
+	int r = load_vx(&l);
+	vx_buf_free(&l.text);
+	vx_close(l.base.fd);
+	return r;
+}

@@ -1,0 +1,12 @@
+/* How two globs relate, from their text alone: the vx dialect of vx/glob.h, paths already joined to one base. Pure. */
+#ifndef VX_GLOBREL_H
+#define VX_GLOBREL_H
+
+#include <stdbool.h>
+
+/* Could some path match both? true when unsure. */
+bool vx_globrel_meet(const char *x, const char *y);
+/* Does every path that matches `x` match `outer` too? false when unsure. */
+bool vx_globrel_within(const char *x, const char *outer);
+
+#endif

@@ -1,0 +1,48 @@
+/* Inside the workspace module: package.json and pnpm-workspace.yaml, parsed. Everything lives in the arena given. */
+#ifndef VX_MANIFEST_H
+#define VX_MANIFEST_H
+
+#include "vx/plan.h"
+
+struct vx_arena;
+struct vx_err;
+
+struct vx_dep_spec {
+	const char *name, *spec;
+	bool peer;
+};
+
+/* A named version of a catalog: `catalog` is "default" for the unnamed one. */
+struct vx_catalog_entry {
+	const char *catalog, *name, *spec;
+};
+
+struct vx_manifest {
+	const char *name, *version, *package_manager; /* NULL when not given */
+	const struct vx_kv *scripts;
+	uint32_t n_scripts;
+	const struct vx_dep_spec *deps; /* dependencies, devDependencies, optionalDependencies, peerDependencies; manifest order within each */
+	uint32_t n_deps;
+	bool has_workspaces;
+	struct vx_strs workspaces;
+	const struct vx_catalog_entry *catalogs; /* Bun's, in the root manifest */
+	uint32_t n_catalogs;
+};
+
+/* Strings that outlive planning (name, version, scripts) go to `keep`, the rest to `scratch`. */
+int vx_manifest_parse(
+	const char *text, size_t n, const char *where, struct vx_arena *keep, struct vx_arena *scratch, struct vx_manifest *ret, struct vx_err *err);
+
+struct vx_pnpm_workspace {
+	struct vx_strs packages;
+	int link_workspace_packages; /* -1 not given, 0, 1 */
+	const struct vx_catalog_entry *catalogs;
+	uint32_t n_catalogs;
+};
+
+int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena *a, struct vx_pnpm_workspace *ret, struct vx_err *err);
+
+/* One top-level scalar of a YAML mapping (.yarnrc.yml); *ret is NULL when it is not there. */
+int vx_yaml_scalar(const char *text, size_t n, const char *where, const char *key, struct vx_arena *a, const char **ret, struct vx_err *err);
+
+#endif
