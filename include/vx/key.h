@@ -35,7 +35,8 @@ struct vx_key_input {
 	const char *path;      /* relative to the root */
 	uint32_t mode;         /* git mode: 0100644, 0100755, 0120000; 0160000 never */
 	struct vx_oid oid;     /* blob id of the bytes on disk */
-	uint64_t size, mtime_ns, ctime_ns, ino; /* stat when its identity was taken; 0 when it was taken from the index unread */
+	uint64_t size, mtime_ns, ctime_ns, ino; /* stat when its identity was taken ... */
+	uint64_t looked_ns;    /* ... and the wall time in front of that */
 };
 
 struct vx_key_part {

@@ -133,7 +133,7 @@ static struct vx_gseg compile_seg(struct compiler *c, const char *p, size_t n)
 	bool wild = false;
 	for (const char *q = p, *end = p + n; q < end; q++) {
 		if (*q == '\\' && q + 1 < end) {
-			u[k++] = (uint8_t)*++q;
+			u[k++] = (uint8_t) * ++q;
 		} else if (*q == '*') {
 			wild = true;
 			if (!k || u[k - 1] != GU_STAR)

@@ -28,10 +28,10 @@ struct vx_gclass {
 struct vx_galt {
 	const struct vx_gseg *segs;
 	uint32_t n;
-	uint32_t n_lit;     /* leading literal components ... */
-	const char *lit;    /* ... joined by '/' ... */
-	uint32_t lit_len;   /* ... and their length */
-	const char *tail;   /* literal bytes that every matching path ends in; a quick no */
+	uint32_t n_lit;   /* leading literal components ... */
+	const char *lit;  /* ... joined by '/' ... */
+	uint32_t lit_len; /* ... and their length */
+	const char *tail; /* literal bytes that every matching path ends in; a quick no */
 	uint32_t tail_len;
 };
 

@@ -160,7 +160,8 @@ static uint32_t count_comps(const char *base)
 	return n;
 }
 
-static bool sequences_meet(const struct vx_globset *x, const struct unit_seq *a, uint32_t n, const struct vx_globset *y, const struct unit_seq *b, uint32_t m)
+static bool sequences_meet(
+	const struct vx_globset *x, const struct unit_seq *a, uint32_t n, const struct vx_globset *y, const struct unit_seq *b, uint32_t m)
 {
 	bool *row = vx_xcalloc(2 * ((size_t)m + 1), sizeof *row), *next = row + m + 1, *base = row;
 	row[0] = true;
@@ -198,7 +199,8 @@ static bool heads_differ(const struct unit_seq *a, uint32_t n, const struct unit
 	return false;
 }
 
-static bool alts_meet(const struct vx_globset *x, const struct vx_galt *a, const char *base_x, const struct vx_globset *y, const struct vx_galt *b, const char *base_y)
+static bool alts_meet(const struct vx_globset *x, const struct vx_galt *a, const char *base_x, const struct vx_globset *y, const struct vx_galt *b,
+	const char *base_y)
 {
 	struct unit_seq *sa = vx_xcalloc(count_comps(base_x) + a->n, sizeof *sa), *sb = vx_xcalloc(count_comps(base_y) + b->n, sizeof *sb);
 	uint32_t n = sequence(a, base_x, sa), m = sequence(b, base_y, sb);

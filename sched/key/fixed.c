@@ -1,0 +1,150 @@
+/* What is in the key of every task: the fingerprint (lockfiles and package manager settings at the root) and turbo's globalDependencies. */
+#include "key_int.h"
+
+#include "vx/buf.h"
+#include "vx/clock.h"
+#include "vx/fd.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FINGERPRINT_BYTES (1U << 30)
+
+const char *const vx_fingerprint_names[N_FINGERPRINT] = {"pnpm-lock.yaml", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "bun.lock",
+	"bun.lockb", "pnpm-workspace.yaml", ".yarnrc.yml", ".npmrc", "bunfig.toml"};
+
+/* Links are followed: it is the bytes that the package manager reads that count. */
+static int read_one(int root_fd, const char *name, struct fixed_file *f)
+{
+	struct stat st;
+	*f = (struct fixed_file){.name = name, .looked_ns = vx_wall_ns()};
+	if (fstatat(root_fd, name, &st, 0) < 0)
+		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	struct vx_buf b = VX_BUF(MAX_FINGERPRINT_BYTES);
+	int r = vx_read_file(root_fd, name, &b);
+	if (r == 0) {
+		f->present = true;
+		vx_fstat_of(&st, &f->st);
+		vx_sha256_of(vx_buf_str(&b), b.len, &f->digest);
+	}
+	vx_buf_free(&b);
+	return r == -ENOENT ? 0 : r;
+}
+
+static bool same_fixed(const struct fixed_file *a, const struct fixed_file *b)
+{
+	return a->present == b->present && memcmp(&a->digest, &b->digest, sizeof a->digest) == 0;
+}
+
+struct globals {
+	struct vx_keyer *k;
+	struct vx_key_input *v;
+	uint32_t n, cap;
+};
+
+static int global_found(void *arg, const struct vx_glob_hit *h)
+{
+	struct globals *g = arg;
+	struct vx_file f = {.path = h->path, .len = (uint32_t)h->len};
+	if (h->type != VX_GLOB_FILE && h->type != VX_GLOB_LINK)
+		return 0;
+	int r = vx_identity_take(vx_source_fd(g->k->src), h->path, vx_source_kind(g->k->src), vx_source_trusts_exec(g->k->src), &f);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (g->n == g->cap) {
+		g->cap = g->cap ? g->cap * 2 : 16;
+		g->v = vx_xrealloc(g->v, g->cap * sizeof *g->v);
+	}
+	f.path = vx_arena_strdup(&g->k->a, h->path);
+	vx_key_input_of(&f, &g->v[g->n++]);
+	return 0;
+}
+
+/* globalDependencies are files on disk, ignored by git or not: an ignored .env is what people name there. */
+static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx_err *err)
+{
+	if (!k->ws->settings.turbo || !k->ws->settings.global_files.n)
+		return 0;
+	int r = 0;
+	if (!k->global_set)
+		r = vx_globset_compile(k->ws->settings.global_files, VX_DIALECT_TURBO, &k->a, &k->global_set, err);
+	if (r < 0)
+		return r;
+	struct globals g = {.k = k};
+	r = vx_globset_walk(k->global_set, vx_source_fd(k->src), global_found, &g);
+	if (r < 0) {
+		free(g.v);
+		return vx_err_set(err, r, "globalDependencies cannot be read: %s", vx_strerror(r));
+	}
+	struct vx_sha256 h;
+	vx_sha256_init(&h);
+	for (uint32_t i = 0; i < g.n; i++) {
+		vx_sha256_add(&h, g.v[i].path, strlen(g.v[i].path) + 1);
+		vx_sha256_add(&h, &(uint32_t){htole32(g.v[i].mode)}, 4);
+		vx_sha256_add(&h, g.v[i].oid.b, g.v[i].oid.n);
+	}
+	vx_sha256_done(&h, &round->globals_digest);
+	round->globals = vx_arena_dup(&k->a, g.v, g.n * sizeof *g.v);
+	round->n_globals = g.n;
+	free(g.v);
+	return 0;
+}
+
+int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
+{
+	struct fixed_round *round = vx_arena_alloc(&k->a, sizeof *round);
+	for (uint32_t i = 0; i < N_FINGERPRINT; i++) {
+		int r = read_one(vx_source_fd(k->src), vx_fingerprint_names[i], &round->v[i]);
+		if (r < 0)
+			return vx_err_set(err, r, "%s/%s cannot be read: %s", k->ws->root, vx_fingerprint_names[i], vx_strerror(r));
+	}
+	int r = read_globals(k, round, err);
+	if (r < 0)
+		return r;
+	bool same = k->fixed != NULL;
+	for (uint32_t i = 0; same && i < N_FINGERPRINT; i++)
+		same = same_fixed(&round->v[i], &k->fixed->v[i]);
+	if (!same || memcmp(&round->globals_digest, &k->fixed->globals_digest, sizeof round->globals_digest) != 0)
+		k->fixed = round;
+	k->fixed_dirty = false;
+	return 0;
+}
+
+int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
+{
+	for (uint32_t i = 0; i < N_FINGERPRINT; i++) {
+		const struct fixed_file *was = &round->v[i];
+		struct stat st;
+		struct vx_fstat now = {0};
+		if (fstatat(vx_source_fd(k->src), was->name, &st, 0) < 0) {
+			if (!was->present && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+				continue;
+		} else {
+			vx_fstat_of(&st, &now);
+		}
+		if (was->present && vx_fstat_equal(&now, &was->st) && !vx_fstat_racy(&was->st, was->looked_ns))
+			continue;
+		struct fixed_file f;
+		int r = read_one(vx_source_fd(k->src), was->name, &f);
+		if (r < 0)
+			return r;
+		if (!same_fixed(was, &f)) {
+			snprintf(ret_what, cap, "%s", was->name);
+			return 1;
+		}
+	}
+	for (uint32_t i = 0; i < round->n_globals; i++) {
+		int r = vx_key_input_moved(k, &round->globals[i]);
+		if (r) {
+			snprintf(ret_what, cap, "%s", round->globals[i].path);
+			return r;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,269 @@
+/* File lists from git itself: one process a repository, `git ls-files`. Used where our own reader does not suffice (source.c says why). Ids are taken from the
+ * disk, not from git's answer: whether an index entry can be trusted is what the reader was not sure of. */
+#include "source_int.h"
+
+#include "vx/buf.h"
+#include "vx/clock.h"
+#include "vx/err.h"
+#include "vx/fd.h"
+#include "vx/limits.h"
+#include "vx/path.h"
+#include "vx/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_LIST_BYTES ((size_t)4 << 30)
+#define MAX_NESTED 32 /* repositories inside repositories */
+
+/* PATH without what lies in the workspace (npm puts node_modules/.bin there) or is relative: planning runs nothing that a repository brings. */
+static const char *safe_path(struct vx_source *s)
+{
+	const char *path = getenv("PATH");
+	struct vx_buf b = VX_BUF(1U << 20);
+	for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
+		size_t n = strcspn(p, ":");
+		char *dir = vx_arena_strndup(&s->a, p, n);
+		if (*dir == '/' && !vx_path_within(vx_path_norm(&s->a, dir), s->root))
+			vx_buf_printf(&b, "%s%s", b.len ? ":" : "", dir);
+		p += n + (p[n] == ':');
+	}
+	const char *r = vx_arena_strdup(&s->a, vx_buf_str(&b));
+	vx_buf_free(&b);
+	return r;
+}
+
+static int find_git(struct vx_source *s, struct vx_err *err)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->git) {
+		char found[VX_MAX_PATH];
+		const char *path = safe_path(s);
+		if (vx_which("git", path, found) < 0) {
+			pthread_mutex_unlock(&s->lock);
+			vx_err_set(err, -ENOENT, "git was not found on PATH");
+			vx_err_fix(err, "install git: vx takes the list of files from it");
+			return -ENOENT;
+		}
+		struct vx_strlist env = {0};
+		for (char **e = environ; *e; e++)
+			if (!vx_starts_with(*e, "PATH=") && !vx_starts_with(*e, "LC_ALL=") && !vx_starts_with(*e, "LANGUAGE=") &&
+				!vx_starts_with(*e, "GIT_OPTIONAL_LOCKS="))
+				vx_strlist_add(&env, &s->a, *e);
+		vx_strlist_add(&env, &s->a, vx_arena_printf(&s->a, "PATH=%s", path));
+		vx_strlist_add(&env, &s->a, "LC_ALL=C");
+		vx_strlist_add(&env, &s->a, "GIT_OPTIONAL_LOCKS=0");
+		vx_strlist_add(&env, &s->a, NULL);
+		s->git_env = env.v;
+		s->git = vx_arena_strdup(&s->a, found);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+static int git_failed(struct vx_source *s, const char *cwd, const struct vx_buf *errout, struct vx_err *err)
+{
+	const char *text = vx_buf_str(errout);
+	if (strstr(text, "not a git repository")) {
+		vx_err_set(err, -ENOENT, "%s is not in a git repository", s->root);
+		vx_err_fix(err, "run `git init` there: vx takes the list of files, and what to ignore, from git");
+		return -ENOENT;
+	}
+	vx_err_set(err, -EIO, "git ls-files failed in %s: %.*s", cwd, (int)strcspn(text, "\n"), text);
+	vx_err_fix(err, "make `git status` work there");
+	return -EIO;
+}
+
+/* Runs git in cwd (absolute); `out` gets what it prints. */
+static int run_git(
+	struct vx_source *s, const char *cwd, const char *const *args, struct vx_buf *out, struct vx_buf *errout, int *ret_status, struct vx_err *err)
+{
+	int r = find_git(s, err);
+	if (r < 0)
+		return r;
+	const char *argv[24] = {"git", "-c", "core.fsmonitor=false"};
+	uint32_t n = 3;
+	while (*args && n < 23)
+		argv[n++] = *args++;
+	struct vx_spawn sp = VX_SPAWN_INIT;
+	sp.path = s->git;
+	sp.argv = argv;
+	sp.envp = s->git_env;
+	sp.cwd = cwd;
+	atomic_fetch_add(&s->gits, 1);
+	r = vx_spawn_capture(&sp, out, errout, 0, -1, ret_status);
+	if (r < 0)
+		return vx_err_set(err, r, "git could not be run in %s: %s", cwd, vx_strerror(r));
+	return 0;
+}
+
+struct listing {
+	struct vx_source *s;
+	struct vx_arena *a;
+	struct vx_files *out;
+	struct vx_err *err;
+	struct vx_strlist nested;
+	uint64_t started_ns;
+	bool first;           /* fill the source's sets too */
+	const char *last_dir; /* the last directory found to be real ... */
+	size_t last_dir_len;
+	int last_fd; /* ... opened */
+};
+
+/* An O_PATH descriptor of the path's directory, reached without passing through a link; kept, since listings are sorted. */
+static int parent_fd(struct listing *l, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 0;
+	if (!n)
+		return l->s->root_fd;
+	if (l->last_dir && l->last_dir_len == n && memcmp(l->last_dir, path, n) == 0)
+		return l->last_fd;
+	vx_close(l->last_fd);
+	l->last_dir = vx_arena_strndup(l->a, path, n);
+	l->last_dir_len = n;
+	l->last_fd = vx_open_beneath(l->s->root_fd, l->last_dir, O_PATH | O_DIRECTORY, 0);
+	return l->last_fd;
+}
+
+static int add_file(struct listing *l, const char *path, bool tracked)
+{
+	int dir = parent_fd(l, path);
+	struct stat st;
+	if (l->first && tracked)
+		vx_map_puts(&l->s->tracked, path, 1);
+	if (dir < 0 || fstatat(dir, vx_path_base(path), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	uint32_t mode = vx_git_mode(st.st_mode, l->s->trust_exec);
+	if (!mode)
+		return 0;
+	if (l->out->n >= VX_MAX_FILES)
+		return vx_err_set(l->err, -EFBIG, "the workspace has more than %u files", VX_MAX_FILES);
+	struct vx_file *f = vx_arena_alloc(l->a, sizeof *f);
+	f->path = path;
+	f->len = (uint32_t)strlen(path);
+	f->mode = mode;
+	f->tracked = tracked;
+	f->modules = !tracked && vx_below_modules(path, f->len);
+	vx_fstat_of(&st, &f->st);
+	f->looked_ns = l->started_ns;
+	vx_files_add(l->out, f);
+	return 0;
+}
+
+/* One record of `ls-files -z -t -s -o`: "T mode id stage<TAB>path", or "? path"; a path with a trailing slash is an embedded repository. */
+static int read_record(struct listing *l, const char *rec, const char *prefix)
+{
+	bool tracked = rec[0] != '?';
+	const char *path = tracked ? strchr(rec, '\t') : rec + 1;
+	if (!path || !path[0] || !path[1])
+		return vx_err_set(l->err, -EPROTO, "git ls-files printed what vx does not understand: %.60s", rec);
+	path++;
+	size_t n = strlen(path);
+	bool repo = tracked ? strncmp(rec + 2, "160000 ", 7) == 0 : path[n - 1] == '/';
+	if (tracked && l->first && !*prefix) {
+		const char *id = strchr(rec + 2, ' ');
+		if (id && strcspn(id + 1, " ") == 64)
+			l->s->kind = VX_OID_SHA256;
+	}
+	if (n + strlen(prefix) >= VX_MAX_PATH)
+		return vx_err_set(l->err, -ENAMETOOLONG, "a path is longer than %u bytes: %.200s...", VX_MAX_PATH - 1, path);
+	char *full = vx_arena_printf(l->a, "%s%.*s", prefix, (int)(repo && !tracked ? n - 1 : n), path);
+	if (!repo)
+		return add_file(l, full, tracked);
+	if (vx_strs_has(vx_strlist_done(&l->nested), full))
+		return 0;
+	int fd = vx_open_beneath(l->s->root_fd, vx_arena_printf(l->a, "%s/.git", full), O_PATH, 0);
+	if (fd >= 0)
+		vx_strlist_add(&l->nested, l->a, full);
+	vx_close(fd);
+	return 0;
+}
+
+/* Lists `spec` ("" everything) of the repository that `repo` ("" the workspace's own) stands in. */
+static int list_repo(struct listing *l, const char *repo, const char *spec)
+{
+	struct vx_source *s = l->s;
+	const char *cwd = *repo ? vx_arena_printf(l->a, "%s/%s", s->root, repo) : s->root;
+	const char *prefix = *repo ? vx_arena_printf(l->a, "%s/", repo) : "";
+	const char *args[] = {"ls-files", "-z", "-t", "-s", "-o", "--exclude-standard", NULL, NULL, NULL};
+	if (*spec) {
+		args[6] = "--";
+		args[7] = vx_arena_printf(l->a, ":(literal)%s", spec);
+	}
+	struct vx_buf out = VX_BUF(MAX_LIST_BYTES), errout = VX_BUF(64U << 10);
+	int status = 0;
+	int r = run_git(s, cwd, args, &out, &errout, &status, l->err);
+	if (r == 0 && status != 0)
+		r = git_failed(s, cwd, &errout, l->err);
+	for (size_t at = 0; r == 0 && at < out.len;) {
+		r = read_record(l, out.data + at, prefix);
+		at += strlen(out.data + at) + 1;
+	}
+	vx_buf_free(&out);
+	vx_buf_free(&errout);
+	return r;
+}
+
+static int list_all(struct listing *l, const char *repo, const char *spec)
+{
+	int r = list_repo(l, repo, spec);
+	for (uint32_t i = 0; i < l->nested.n && r == 0; i++) {
+		const char *dir = l->nested.v[i];
+		int depth = 0;
+		for (uint32_t k = 0; k < l->nested.n; k++)
+			depth += vx_path_below(dir, l->nested.v[k]) != NULL;
+		if (depth > MAX_NESTED)
+			return vx_err_set(l->err, -ELOOP, "%s: repositories are nested more than %d deep", dir, MAX_NESTED);
+		r = list_repo(l, dir, "");
+	}
+	vx_close(l->last_fd);
+	l->last_fd = -1;
+	if (r == 0)
+		vx_files_sort_unique(l->out);
+	return r;
+}
+
+int vx_git_open(struct vx_source *s, struct vx_err *err)
+{
+	struct listing l = {.s = s, .a = &s->a, .out = &s->first, .err = err, .first = true, .last_fd = -1, .started_ns = vx_wall_ns()};
+	int r = list_all(&l, "", "");
+	if (r < 0)
+		return r;
+	s->repos = l.nested;
+	vx_strlist_sort_unique(&s->repos);
+	s->first_ready = true;
+	return 0;
+}
+
+int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+{
+	const char *repo = "", *spec = dir;
+	for (uint32_t i = 0; i < s->repos.n; i++) {
+		const char *rest = vx_path_below(dir, s->repos.v[i]);
+		if (rest && strlen(s->repos.v[i]) >= strlen(repo)) {
+			repo = s->repos.v[i];
+			spec = rest;
+		}
+	}
+	struct listing l = {.s = s, .a = a, .out = out, .err = err, .last_fd = -1, .started_ns = vx_wall_ns()};
+	return list_all(&l, repo, spec);
+}
+
+int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err)
+{
+	const char *args[] = {"check-ignore", "-q", "--", path, NULL};
+	struct vx_buf errout = VX_BUF(64U << 10);
+	int status = 0;
+	int r = run_git(s, s->root, args, NULL, &errout, &status, err);
+	if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) <= 1)
+		*ret = WEXITSTATUS(status) == 0;
+	else if (r == 0)
+		r = vx_err_set(err, -EIO, "git check-ignore failed on %s: %.*s", path, (int)strcspn(vx_buf_str(&errout), "\n"), vx_buf_str(&errout));
+	vx_buf_free(&errout);
+	return r;
+}

@@ -1,0 +1,307 @@
+/* Which files a task's key answers for: docs/keys.md, "The input set". */
+#include "key_int.h"
+
+#include "vx/fd.h"
+#include "vx/limits.h"
+#include "vx/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compile(struct vx_keyer *k, struct vx_strs list, enum vx_dialect d, struct vx_globset **ret, struct vx_err *err)
+{
+	return vx_globset_compile(list, d, &k->a, ret, err);
+}
+
+static bool goes_up(const char *p)
+{
+	p += *p == '!';
+	return vx_starts_with(p, "../") || vx_streq(p, "..");
+}
+
+/* Turborepo lets `inputs` climb out of the package; those entries are told apart and joined with the package's directory when they are used. */
+static struct vx_strs without_up(struct vx_keyer *k, struct vx_strs list, struct vx_strs *ret_up)
+{
+	struct vx_strlist stay = {0}, up = {0};
+	for (uint32_t i = 0; i < list.n; i++)
+		vx_strlist_add(goes_up(list.v[i]) ? &up : &stay, &k->a, list.v[i]);
+	*ret_up = vx_strlist_done(&up);
+	return vx_strlist_done(&stay);
+}
+
+static int compile_globs(struct vx_keyer *k, const struct vx_task_decl *d, struct decl_globs *dg, struct vx_err *err)
+{
+	dg->decl = d;
+	struct vx_strs files = d->cache.files;
+	if (d->dialect == VX_DIALECT_TURBO)
+		files = without_up(k, files, &dg->up_files);
+	int r = compile(k, files, d->dialect, &dg->files, err);
+	if (r == 0)
+		r = compile(k, d->cache.workspace_files, d->dialect, &dg->ws_files, err);
+	if (r == 0)
+		r = compile(k, d->cache.out_files, d->dialect, &dg->outs, err);
+	if (r == 0)
+		r = compile(k, d->cache.out_workspace_files, d->dialect, &dg->ws_outs, err);
+	return r;
+}
+
+int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct decl_globs **ret, struct vx_err *err)
+{
+	pthread_mutex_lock(&k->globs_lock);
+	uint32_t i = vx_map_get(&k->by_decl, &d, sizeof d);
+	int r = 0;
+	if (i == VX_MAP_NONE) {
+		struct decl_globs *dg = vx_arena_alloc(&k->a, sizeof *dg);
+		r = compile_globs(k, d, dg, err);
+		if (r == 0) {
+			if (k->n_globs == k->cap_globs) {
+				k->cap_globs = k->cap_globs ? k->cap_globs * 2 : 64;
+				k->globs = vx_xrealloc(k->globs, k->cap_globs * sizeof(struct decl_globs *));
+			}
+			i = k->n_globs;
+			k->globs[k->n_globs++] = dg;
+			vx_map_put(&k->by_decl, &dg->decl, sizeof dg->decl, i);
+		}
+	}
+	if (r == 0)
+		*ret = k->globs[i];
+	pthread_mutex_unlock(&k->globs_lock);
+	return r;
+}
+
+static bool below(const char *path, const char *dir, size_t n)
+{
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+static int slash_cmp(const void *a, const void *b)
+{
+	const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+	while (*x && *x == *y)
+		x++, y++;
+	unsigned char c = (unsigned char)(*x ? *x : '/'), d = (unsigned char)(*y ? *y : '/');
+	if (!*x && !*y)
+		return 0;
+	if (c == d) /* one has ended where the other goes deeper */
+		return *x ? 1 : -1;
+	return c < d ? -1 : 1;
+}
+
+/* The nested directories, outermost ones only, so that they are apart from each other and sorted as "dir/". */
+static uint32_t outermost(struct vx_strs nested, const char **ret)
+{
+	memcpy(ret, nested.v, nested.n * sizeof *ret);
+	qsort(ret, nested.n, sizeof *ret, slash_cmp);
+	uint32_t w = 0;
+	for (uint32_t i = 0; i < nested.n; i++)
+		if (!w || !below(ret[i], ret[w - 1], strlen(ret[w - 1])))
+			ret[w++] = ret[i];
+	return w;
+}
+
+/* .git and .vx at any depth, untracked node_modules, the cache directory: in no input set. */
+static bool never_input(const struct vx_keyer *k, const struct vx_file *f)
+{
+	if (f->modules)
+		return true;
+	if (k->cache_rel && below(f->path, k->cache_rel, strlen(k->cache_rel)))
+		return true;
+	for (const char *p = f->path; p; p = strchr(p, '/')) {
+		p += *p == '/';
+		if (p[0] == '.' && ((strncmp(p, ".vx", 3) == 0 && (p[3] == '/' || !p[3])) || (strncmp(p, ".git", 4) == 0 && (p[4] == '/' || !p[4]))))
+			return true;
+	}
+	return false;
+}
+
+void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nested, const struct vx_files *table, struct vx_files *ret)
+{
+	const struct vx_project *p = &k->ws->projects[project];
+	uint32_t lo, hi, at = 0;
+	vx_files_below(table, p->dir, &lo, &hi);
+	const char **nested = vx_xcalloc(p->nested.n + 1, sizeof *nested);
+	uint32_t n = with_nested ? 0 : outermost(p->nested, nested);
+	for (uint32_t i = lo; i < hi; i++) {
+		struct vx_file *f = table->v[i];
+		while (at < n && !below(f->path, nested[at], strlen(nested[at])) && slash_cmp(&nested[at], &f->path) < 0)
+			at++;
+		if (at < n && below(f->path, nested[at], strlen(nested[at])))
+			continue;
+		if (!never_input(k, f))
+			vx_files_add(ret, f);
+	}
+	free(nested);
+}
+
+struct pick {
+	const struct decl_globs *dg;
+	const char *project_dir;
+	size_t strip; /* bytes of "dir/" in front of project-relative paths */
+	struct vx_files *ret;
+};
+
+static bool is_own_output(const struct pick *p, const struct vx_file *f)
+{
+	if (p->dg->decl->dialect == VX_DIALECT_TURBO && f->tracked)
+		return false;
+	bool in_project = !p->strip || (strncmp(f->path, p->project_dir, p->strip - 1) == 0 && f->path[p->strip - 1] == '/');
+	if (in_project && vx_globset_match(p->dg->outs, f->path + p->strip, f->len - p->strip))
+		return true;
+	return vx_globset_match(p->dg->ws_outs, f->path, f->len);
+}
+
+/* Entry by entry: the literal prefix makes each a range of the sorted table. */
+static void pick_by_globs(const struct pick *p, const struct vx_globset *set, const struct vx_files *from, const char *base, struct vx_arena *a,
+	struct vx_strlist *ret_empty)
+{
+	size_t strip = vx_key_dir_is_root(base) ? 0 : strlen(base) + 1;
+	for (uint32_t i = 0; i < vx_globset_count(set); i++) {
+		const char *prefix = vx_globset_prefix(set, i);
+		const char *dir = strip ? (*prefix ? vx_arena_printf(a, "%s/%s", base, prefix) : base) : prefix;
+		uint32_t lo, hi;
+		bool any = false;
+		vx_files_below(from, dir, &lo, &hi);
+		struct vx_file *itself = *dir ? vx_files_find(from, dir) : NULL;
+		if (itself && itself->len >= strip && vx_globset_match_one(set, i, itself->path + strip, itself->len - strip)) {
+			any = !is_own_output(p, itself);
+			if (any)
+				vx_files_add(p->ret, itself);
+		}
+		for (uint32_t j = lo; j < hi; j++) {
+			struct vx_file *f = from->v[j];
+			if (!vx_globset_match_one(set, i, f->path + strip, f->len - strip) || is_own_output(p, f))
+				continue;
+			any = true;
+			vx_files_add(p->ret, f);
+		}
+		if (!any && ret_empty)
+			vx_strlist_add(ret_empty, a, vx_globset_pattern(set, i));
+	}
+}
+
+static void pick_all(const struct pick *p, const struct vx_files *own)
+{
+	for (uint32_t i = 0; i < own->n; i++)
+		if (!vx_globset_negates(p->dg->files, own->v[i]->path + p->strip, own->v[i]->len - p->strip) && !is_own_output(p, own->v[i]))
+			vx_files_add(p->ret, own->v[i]);
+}
+
+/* Turbo's entries with "..": joined to the package's directory, matched from the root. */
+static int pick_up(const struct pick *p, const struct vx_files *table, struct vx_arena *a)
+{
+	struct vx_strlist l = {0};
+	for (uint32_t i = 0; i < p->dg->up_files.n; i++) {
+		const char *s = p->dg->up_files.v[i];
+		const char *full = vx_path_join(a, p->project_dir, s + (*s == '!'));
+		if (!vx_starts_with(full, ".."))
+			vx_strlist_add(&l, a, *s == '!' ? vx_arena_printf(a, "!%s", full) : full);
+	}
+	struct vx_globset *set;
+	int r = vx_globset_compile(vx_strlist_done(&l), VX_DIALECT_TURBO, a, &set, NULL);
+	if (r == 0)
+		pick_by_globs(p, set, table, "", a, NULL);
+	return r;
+}
+
+int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, const struct vx_files *table, const struct vx_files *own,
+	struct vx_files *ret, struct vx_arena *a, struct vx_strlist *ret_empty)
+{
+	const struct vx_task *t = &k->g->tasks[task];
+	const struct vx_task_decl *d = t->decl;
+	const char *dir = k->ws->projects[t->project].dir;
+	struct pick p = {.dg = dg, .project_dir = dir, .strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1, .ret = ret};
+	if (!d->has_exec)
+		return 0;
+	if (!d->has_cache) {
+		for (uint32_t i = 0; i < own->n; i++)
+			vx_files_add(ret, own->v[i]);
+		return 0;
+	}
+	if (d->cache.default_inputs)
+		pick_all(&p, own);
+	pick_by_globs(&p, dg->files, own, dir, a, ret_empty);
+	uint32_t before = ret->n;
+	pick_by_globs(&p, dg->ws_files, table, "", a, ret_empty);
+	int r = dg->up_files.n ? pick_up(&p, table, a) : 0;
+	uint32_t w = before;
+	for (uint32_t i = before; i < ret->n; i++) /* the project's own have been sifted already */
+		if (!never_input(k, ret->v[i]))
+			ret->v[w++] = ret->v[i];
+	ret->n = w;
+	vx_files_sort_unique(ret);
+	return r;
+}
+
+static void add_root(struct vx_strlist *l, struct vx_arena *a, const char *dir)
+{
+	if (vx_key_dir_is_root(dir))
+		dir = "";
+	for (uint32_t i = 0; i < l->n; i++)
+		if (!l->v[i][0] || below(dir, l->v[i], strlen(l->v[i])))
+			return;
+	uint32_t w = 0;
+	for (uint32_t i = 0; i < l->n; i++)
+		if (*dir && !below(l->v[i], dir, strlen(dir)))
+			l->v[w++] = l->v[i];
+	l->n = w;
+	vx_strlist_add(l, a, dir);
+}
+
+void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_strlist *ret)
+{
+	const struct vx_task *t = &k->g->tasks[task];
+	const struct vx_task_decl *d = t->decl;
+	const char *dir = k->ws->projects[t->project].dir;
+	if (!d->has_exec)
+		return;
+	if (!d->has_cache || d->cache.default_inputs)
+		add_root(ret, a, dir);
+	for (uint32_t i = 0; d->has_cache && i < vx_globset_count(dg->files); i++) {
+		const char *prefix = vx_globset_prefix(dg->files, i);
+		add_root(ret, a, vx_key_dir_is_root(dir) ? prefix : *prefix ? vx_arena_printf(a, "%s/%s", dir, prefix) : dir);
+	}
+	for (uint32_t i = 0; d->has_cache && i < vx_globset_count(dg->ws_files); i++)
+		add_root(ret, a, vx_globset_prefix(dg->ws_files, i));
+	if (dg->up_files.n)
+		add_root(ret, a, "");
+}
+
+struct walked {
+	struct vx_keyer *k;
+	const struct decl_globs *dg;
+	const char *dir;
+	struct vx_arena *a;
+	struct vx_files *ret;
+};
+
+static int found(void *arg, const struct vx_glob_hit *h)
+{
+	struct walked *w = arg;
+	if (h->type != VX_GLOB_FILE && h->type != VX_GLOB_LINK)
+		return 0;
+	struct vx_file *f = vx_arena_alloc(w->a, sizeof *f);
+	f->path = vx_key_dir_is_root(w->dir) ? vx_arena_strndup(w->a, h->path, h->len) : vx_arena_printf(w->a, "%s/%s", w->dir, h->path);
+	f->len = (uint32_t)strlen(f->path);
+	struct pick p = {.dg = w->dg, .project_dir = w->dir, .strip = f->len - h->len};
+	if (is_own_output(&p, f) || never_input(w->k, f))
+		return 0;
+	int r = vx_identity_look(vx_source_fd(w->k->src), f->path, vx_source_trusts_exec(w->k->src), f);
+	if (r == 0)
+		vx_files_add(w->ret, f);
+	return r == -ENOENT ? 0 : r;
+}
+
+int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_files *ret, struct vx_err *err)
+{
+	const struct vx_task *t = &k->g->tasks[task];
+	const struct vx_task_decl *d = t->decl;
+	if (d->dialect != VX_DIALECT_TURBO || !d->has_cache || d->cache.default_inputs || vx_globset_empty(dg->files))
+		return 0;
+	struct walked w = {.k = k, .dg = dg, .dir = k->ws->projects[t->project].dir, .a = a, .ret = ret};
+	int fd = vx_open_beneath(vx_source_fd(k->src), w.dir, O_RDONLY | O_DIRECTORY, 0);
+	int r = fd < 0 ? fd : vx_globset_walk(dg->files, fd, found, &w);
+	vx_close(fd);
+	return r < 0 ? vx_err_set(err, r, "inputs of %s: %s cannot be listed: %s", t->id, w.dir, vx_strerror(r)) : 0;
+}

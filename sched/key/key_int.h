@@ -1,0 +1,136 @@
+/* Inside of a keyer. keyer.c (life, compute), inputs.c (which files), encode.c (the parts), fixed.c (fingerprint and globals), stable.c (the gate),
+ * recheck.c, probe.c (runtime commands). */
+#ifndef VX_KEY_INT_H
+#define VX_KEY_INT_H
+
+#include "source.h"
+
+#include "vx/err.h"
+#include "vx/glob.h"
+#include "vx/graph.h"
+#include "vx/key.h"
+#include "vx/map.h"
+
+#include <pthread.h>
+
+/* The glob sets of one declaration; equal declarations are shared by pointer. */
+struct decl_globs {
+	const struct vx_task_decl *decl;
+	struct vx_globset *files, *ws_files, *outs, *ws_outs;
+	struct vx_strs up_files; /* turbo: entries of `files` that begin with ".." */
+};
+
+/* What a project holds: tracked and untracked files, without what no input set has. Two of a kind: vx leaves nested projects out, turbo does not. */
+struct own_files {
+	uint32_t generation; /* of the table it was made from; 0 none */
+	struct vx_files files;
+};
+
+struct input_list {
+	struct vx_file *const *files;
+	uint32_t n;
+	const struct vx_key_input *inputs;
+};
+#define VX_MAX_SHARED_LISTS 64 /* of one project; beyond that each record has its own */
+
+struct project_state {
+	bool dirty; /* a command may have written there: list it anew */
+	struct own_files own[2];
+	struct input_list *lists;
+	uint32_t n_lists;
+};
+
+/* A root file whose bytes are in every key. */
+struct fixed_file {
+	const char *name;
+	bool present;
+	struct vx_digest digest;
+	struct vx_fstat st;
+	uint64_t looked_ns; /* wall time in front of the look */
+};
+#define N_FINGERPRINT 10
+
+struct probe_result {
+	int status; /* wait(2) */
+	const char *out, *err;
+	size_t out_n, err_n;
+};
+
+/* The fixed files as they stood at one time; immutable once made. */
+struct fixed_round {
+	struct fixed_file v[N_FINGERPRINT];
+	const struct vx_key_input *globals; /* turbo's globalDependencies */
+	uint32_t n_globals;
+	struct vx_digest globals_digest;
+};
+
+/* A record and what a later look needs beside it. */
+struct record {
+	struct vx_key_record pub;
+	const struct fixed_round *fixed;
+	struct vx_key_input manifest; /* the project's package.json; path NULL when there was none */
+};
+
+struct vx_keyer {
+	const struct vx_workspace *ws;
+	const struct vx_graph *g;
+	struct vx_keyer_opts o;
+	struct vx_arena a;
+	struct vx_source *src;
+	struct vx_files table; /* the whole workspace; entries live in `a` or the source */
+	uint32_t generation;   /* of the table; from 1 */
+	bool all_dirty, fixed_dirty;
+	struct project_state *projects;
+	uint32_t *dirty; /* projects marked so */
+	uint32_t n_dirty, cap_dirty;
+	struct record **records; /* by task */
+	const char *cache_rel;   /* cache directory relative to the root; NULL outside */
+	struct vx_map by_decl;   /* declaration pointer -> globs */
+	struct decl_globs **globs;
+	uint32_t n_globs, cap_globs;
+	pthread_mutex_t globs_lock; /* by_decl and globs: the recheck compiles nothing, but reads */
+	struct vx_map probes;       /* "cwd\0command" -> results */
+	struct probe_result *results;
+	uint32_t n_results, cap_results;
+	const struct fixed_round *fixed;
+	struct vx_globset *global_set;
+	uint8_t *stable; /* by task: 0 unknown, 1 yes, 2 preliminary; filled by stable.c */
+	struct vx_keyer_stats st;
+};
+
+/* inputs.c */
+int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct decl_globs **ret, struct vx_err *err);
+/* The input files of a task out of `table` (which need not hold more than the task can reach), sorted. `own`: what the project holds of it. */
+int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, const struct vx_files *table, const struct vx_files *own,
+	struct vx_files *ret, struct vx_arena *a, struct vx_strlist *ret_empty);
+void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nested, const struct vx_files *table, struct vx_files *ret);
+/* Directories (root-relative, "" the root) that hold every possible input of the task; none inside another. */
+void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_strlist *ret);
+/* Turbo: files that the globs select on disk, ignored by git or not. */
+int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_files *ret, struct vx_err *err);
+
+/* fixed.c: the fingerprint and turbo's globals. */
+extern const char *const vx_fingerprint_names[N_FINGERPRINT];
+int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err);                                       /* a new round if anything changed */
+int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *r, char *ret_what, size_t cap); /* 0, 1, -errno; any thread */
+
+/* probe.c */
+int vx_key_probe(
+	struct vx_keyer *k, const char *cwd_rel, const char *command, const struct probe_result **ret, const char *task_id, struct vx_err *err);
+
+/* encode.c */
+int vx_key_encode(struct vx_keyer *k, uint32_t task, struct record *r, struct vx_err *err);
+
+/* stable.c */
+enum vx_reach vx_key_reach(struct vx_keyer *k, uint32_t task, bool *ret_fingerprint); /* write reach, `cache` ignored */
+
+/* recheck.c: has this input moved? 0, 1, -errno. Any thread. */
+int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in);
+void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret);
+
+static inline bool vx_key_dir_is_root(const char *dir)
+{
+	return !dir[0] || (dir[0] == '.' && !dir[1]);
+}
+
+#endif

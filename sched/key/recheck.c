@@ -1,0 +1,119 @@
+/* Have the inputs of a record moved since its key was taken? Any thread: nothing of the keyer is changed, and what is allocated is this call's own. */
+#include "key_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret)
+{
+	*ret = (struct vx_key_input){.path = f->path,
+		.mode = f->mode,
+		.oid = f->oid,
+		.size = f->st.size,
+		.mtime_ns = f->st.mtime_ns,
+		.ctime_ns = f->st.ctime_ns,
+		.ino = f->st.ino,
+		.looked_ns = f->looked_ns};
+}
+
+int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in)
+{
+	int fd = vx_source_fd(k->src);
+	bool exec = vx_source_trusts_exec(k->src);
+	struct vx_file f = {.path = in->path};
+	int r = vx_identity_look(fd, in->path, exec, &f);
+	if (r == -ENOENT)
+		return 1;
+	if (r < 0)
+		return r;
+	struct vx_fstat was = {in->size, in->mtime_ns, in->ctime_ns, in->ino, f.st.dev};
+	if (exec && f.mode != in->mode)
+		return 1;
+	if (vx_fstat_equal(&f.st, &was) && !vx_fstat_racy(&was, in->looked_ns))
+		return 0;
+	r = vx_identity_take(fd, in->path, vx_source_kind(k->src), exec, &f);
+	if (r == -ENOENT || r == -EBUSY)
+		return 1;
+	if (r < 0)
+		return r;
+	return memcmp(&f.oid, &in->oid, sizeof f.oid) != 0 || (f.mode != in->mode && (exec || (f.mode ^ in->mode) & 0170000));
+}
+
+static int manifest_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
+{
+	if (r->manifest.mode) {
+		int res = vx_key_input_moved(k, &r->manifest);
+		if (res)
+			snprintf(ret_what, cap, "%s", r->manifest.path);
+		return res;
+	}
+	struct vx_file f = {.path = r->manifest.path};
+	int res = vx_identity_look(vx_source_fd(k->src), r->manifest.path, true, &f);
+	if (res == -ENOENT)
+		return 0;
+	snprintf(ret_what, cap, "%s", r->manifest.path);
+	return res < 0 ? res : 1;
+}
+
+/* The input set as it would be chosen now. */
+static int choose_now(struct vx_keyer *k, const struct record *r, struct vx_arena *a, struct vx_files *ret)
+{
+	const struct vx_task *t = &k->g->tasks[r->pub.task];
+	const struct decl_globs *dg;
+	struct vx_files table = {0}, own = {0};
+	struct vx_strlist roots = {0};
+	int res = vx_key_globs(k, t->decl, &dg, NULL);
+	if (res < 0)
+		return res;
+	vx_key_input_roots(k, r->pub.task, dg, a, &roots);
+	for (uint32_t i = 0; i < roots.n && res == 0; i++)
+		res = vx_source_list(k->src, roots.v[i], a, &table, NULL);
+	vx_files_sort_unique(&table);
+	if (res == 0) {
+		vx_key_own_files(k, t->project, t->decl->dialect == VX_DIALECT_TURBO, &table, &own);
+		res = vx_key_select(k, r->pub.task, dg, &table, &own, ret, a, NULL);
+	}
+	if (res == 0)
+		res = vx_key_walk_turbo(k, r->pub.task, dg, a, ret, NULL);
+	vx_files_sort_unique(ret);
+	vx_files_free(&table);
+	vx_files_free(&own);
+	return res;
+}
+
+/* Names the first path that is in one of the sets only. */
+static int set_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
+{
+	struct vx_arena a = {0};
+	struct vx_files now = {0};
+	int res = choose_now(k, r, &a, &now);
+	uint32_t i = 0;
+	for (; res == 0 && (i < now.n || i < r->pub.n_inputs); i++) {
+		const char *x = i < now.n ? now.v[i]->path : NULL, *y = i < r->pub.n_inputs ? r->pub.inputs[i].path : NULL;
+		int c = !x ? 1 : !y ? -1 : strcmp(x, y);
+		if (c) {
+			snprintf(ret_what, cap, "%s", c < 0 ? x : y);
+			res = 1;
+		}
+	}
+	vx_files_free(&now);
+	vx_arena_free(&a);
+	return res;
+}
+
+int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *pub, char *ret_what, size_t cap)
+{
+	const struct record *r = (const struct record *)pub; /* its first member */
+	int res = vx_key_fixed_moved(k, r->fixed, ret_what, cap);
+	if (res == 0)
+		res = manifest_moved(k, r, ret_what, cap);
+	for (uint32_t i = 0; res == 0 && i < pub->n_inputs; i++) {
+		res = vx_key_input_moved(k, &pub->inputs[i]);
+		if (res)
+			snprintf(ret_what, cap, "%s", pub->inputs[i].path);
+	}
+	if (res == 0 && k->g->tasks[pub->task].decl->has_exec)
+		res = set_moved(k, r, ret_what, cap);
+	return res;
+}

@@ -1,0 +1,27 @@
+/* Where the list of files comes from: tracked ones and untracked ones that git does not ignore, submodules and embedded repositories by their own
+ * indexes. Two makers, one answer: our own reader of git's index with our own scan, and git itself where the reader does not suffice.
+ *
+ * vx_source_list may be called from any thread; the entries it makes live in the arena that it is given. */
+#ifndef VX_SOURCE_H
+#define VX_SOURCE_H
+
+#include "files.h"
+
+struct vx_source;
+struct vx_err;
+
+int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err);
+void vx_source_close(struct vx_source *s);
+/* Appends what `dir` holds ("" the whole workspace; it may name a file) to `out`: only what is on disk as a file or a link, sorted. An id is given only where the
+ * index entry is provably clean. A directory that is not there holds nothing. */
+int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
+/* Would git ignore this path, which it does not track? */
+int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
+bool vx_source_tracked(const struct vx_source *s, const char *path); /* any thread */
+enum vx_oid_kind vx_source_kind(const struct vx_source *s);
+bool vx_source_trusts_exec(const struct vx_source *s);
+int vx_source_fd(const struct vx_source *s);          /* the root; the source's own */
+const char *vx_source_why(const struct vx_source *s); /* "index", or "git: <reason>" */
+uint32_t vx_source_gits(const struct vx_source *s);   /* git processes so far */
+
+#endif

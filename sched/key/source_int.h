@@ -1,0 +1,38 @@
+/* Inside of a source; shared by source.c (the choice), gitproc.c (git itself) and own.c (our reader and scan). */
+#ifndef VX_SOURCE_INT_H
+#define VX_SOURCE_INT_H
+
+#include "source.h"
+
+#include "vx/map.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct vx_own;
+
+struct vx_source {
+	const char *root;
+	int root_fd;
+	uint32_t threads;
+	enum vx_oid_kind kind;
+	bool trust_exec;
+	char why[256];
+	_Atomic uint32_t gits;
+	struct vx_arena a; /* lives as long as the source; open and the first list only */
+	const char *git;   /* path of the program, found when first needed */
+	const char *const *git_env;
+	struct vx_strlist repos; /* directories of nested repositories, sorted; git itself only */
+	struct vx_map tracked;   /* set of tracked paths; git itself only */
+	struct vx_files first;   /* the listing that open made; handed out once */
+	bool first_ready;
+	struct vx_own *own;   /* NULL: git itself */
+	pthread_mutex_t lock; /* git_env and git are made under it */
+};
+
+/* gitproc.c */
+int vx_git_open(struct vx_source *s, struct vx_err *err);
+int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
+int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
+
+#endif
