@@ -55,18 +55,18 @@ struct vx_sbx_spec {
 	bool weaker;                  /* the nested profile was agreed on */
 };
 
-/* How the resolver asks about the file system. Every path given is absolute. Return -errno. `self` is passed through. */
+/* How the resolver asks about the file system. Every path given is absolute and, its last component aside, free of links (the resolver follows links
+ * itself). Return -errno. `self` is passed through. */
 enum vx_fact_type { VX_FACT_NONE, VX_FACT_FILE, VX_FACT_DIR, VX_FACT_LINK, VX_FACT_OTHER };
 struct vx_sbx_facts {
 	void *self;
 	int (*lstat)(void *self, const char *path, enum vx_fact_type *ret_type, uid_t *ret_uid, mode_t *ret_mode); /* absent: 0 and NONE */
-	int (*canon)(void *self, const char *path, struct vx_arena *a, char **ret);           /* as vx_path_canon */
 	int (*list)(void *self, const char *dir, struct vx_arena *a, struct vx_strs *ret);    /* names, any order */
 	int (*readlink)(void *self, const char *path, struct vx_arena *a, char **ret);
 	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret);        /* small files: a worktree's .git */
 	uid_t uid;                                                                            /* who runs the task */
 };
-extern const struct vx_sbx_facts vx_sbx_real_facts;
+struct vx_sbx_facts vx_sbx_real_facts(void); /* the file system as this process sees it, its uid */
 
 enum vx_mount_kind {
 	VX_MNT_BIND,      /* `source` on `target`, recursive */
@@ -119,8 +119,10 @@ struct vx_sbx_request {
 	bool share_net;                         /* the host's network */
 	bool unix_all;
 	struct vx_strs unix_paths;
+	bool no_unix;                           /* AF_UNIX sockets cannot be made at all */
 	bool pty;
-	bool weaker;
+	bool nesting;                           /* mount calls and namespaces are left to the task (weakerWhenNested) */
+	bool weaker;                            /* the nested profile: the host's /proc, read-only, instead of an own one */
 };
 
 /* Assembles the request. Refusals (walls, escapes, a grant that cannot be written) are -EPERM with the reason, before anything is created. */

@@ -1,0 +1,254 @@
+/* One task in the box host: from its request to its verdict. */
+#include "host.h"
+
+#include "vx/clock.h"
+#include "vx/err.h"
+#include "vx/fd.h"
+#include "vx/spawn.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void answer(struct host *h, enum vx_box_kind kind)
+{
+	struct box_msg m = {.kind = BOX_EVENT, .box_kind = kind, .done = h->at.done};
+
+	/* When the worker is gone its pidfd says so, and the loop ends. */
+	box_send(h->sock, &m, NULL, 0);
+}
+
+static void add_text(struct attempt *a, const char *text)
+{
+	size_t n = strlen(a->done.text);
+
+	snprintf(a->done.text + n, sizeof a->done.text - n, "%s%s", n ? "\n" : "", text);
+	n = strlen(a->done.text);
+	while (n && a->done.text[n - 1] == '\n')
+		a->done.text[--n] = '\0';
+}
+
+/* Everything of an attempt but its process, which is gone. */
+static void clean_up(struct host *h, struct vx_buf *untouched)
+{
+	struct attempt *a = &h->at;
+
+	a->control = vx_close(a->control);
+	a->errors = vx_close(a->errors);
+	a->pidfd = vx_close(a->pidfd);
+	tree_drop(&h->base);
+	place_sweep(&a->places, untouched);
+}
+
+static void forget(struct host *h)
+{
+	vx_buf_free(&h->at.complaints);
+	vx_arena_free(&h->at.arena);
+	h->at = (struct attempt){.pidfd = -1, .control = -1, .errors = -1, .places = PLACE_SET_INIT};
+}
+
+static void refuse(struct host *h, const struct vx_err *err)
+{
+	clean_up(h, NULL);
+	h->at.done.end = VX_END_REFUSED;
+	h->at.done.text[0] = '\0';
+	snprintf(h->at.done.text, sizeof h->at.done.text, "%s%s%s%s", err->what, err->fix[0] ? " (" : "", err->fix, err->fix[0] ? ")" : "");
+	answer(h, VX_BOX_REFUSED);
+	forget(h);
+}
+
+static int read_request(struct host *h, int fd, const char **ret_record_dir, struct vx_err *err)
+{
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+
+	if (r == 0 && (st.st_size <= 0 || st.st_size > (off_t)BOX_MAX_REQUEST))
+		r = -EBADMSG;
+	if (r == 0) {
+		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		r = p == MAP_FAILED ? -errno : box_request_decode(p, (size_t)st.st_size, &h->at.arena, &h->at.r, ret_record_dir);
+		if (p != MAP_FAILED)
+			munmap(p, (size_t)st.st_size);
+	}
+	return r < 0 ? vx_err_set(err, r, "sandbox: the request did not arrive whole: %s", vx_strerror(r)) : 0;
+}
+
+void attempt_begin(struct host *h, int fds[BOX_MAX_FDS])
+{
+	struct vx_err err = {0};
+	const char *record_dir;
+	struct attempt *a = &h->at;
+
+	forget(h);
+	a->active = true;
+	a->complaints = VX_BUF(HOST_ERRTEXT_BYTES);
+	a->asked_ns = vx_now_ns();
+	int r = read_request(h, fds[0], &record_dir, &err);
+	if (r == 0)
+		r = place_make(&a->places, h->root_fd, record_dir, &a->r, &err);
+	if (r == 0 && !h->plain)
+		r = tree_build(&h->base, &a->r, &err);
+	if (r == 0)
+		r = launch(h, fds, &err);
+	for (int i = 0; i < BOX_MAX_FDS; i++)
+		fds[i] = vx_close(fds[i]); /* the pipes' ends are the sandbox's now */
+	if (r < 0)
+		refuse(h, &err);
+}
+
+static void heard(struct host *h, const struct vx_init_msg *m)
+{
+	struct attempt *a = &h->at;
+
+	if (m->kind == VX_INIT_READY) {
+		a->ready = true;
+	} else if (m->kind == VX_INIT_STARTED) {
+		a->done.start_ns = m->ns;
+		a->done.setup_ns = m->ns - a->asked_ns;
+		answer(h, VX_BOX_STARTED);
+	} else if (m->kind == VX_INIT_FAILED || m->kind == VX_INIT_EXITED) {
+		a->last = *m;
+	}
+}
+
+void attempt_control(struct host *h)
+{
+	struct vx_init_msg m;
+
+	for (;;) {
+		ssize_t n = recv(h->at.control, &m, sizeof m, MSG_DONTWAIT);
+		if (n == (ssize_t)sizeof m)
+			heard(h, &m);
+		else if (n < 0 && errno == EINTR)
+			continue;
+		else if (n < 0 && errno == EAGAIN)
+			return;
+		else
+			break;
+	}
+	h->at.control = vx_close(h->at.control);
+}
+
+void attempt_errors(struct host *h)
+{
+	char text[1024];
+	ssize_t n = vx_read(h->at.errors, text, sizeof text);
+
+	if (n > 0)
+		vx_buf_add(&h->at.complaints, text, (size_t)n); /* past the maximum: dropped */
+	else if (n != -EAGAIN)
+		h->at.errors = vx_close(h->at.errors);
+}
+
+static const char *step_text(int32_t step)
+{
+	static const char *const text[] = {"start", "prepare", "read its orders for", "start a process for", "make a session for", "enter the directory of", "execute"};
+
+	return step > 0 && step < (int32_t)(sizeof text / sizeof *text) ? text[step] : text[0];
+}
+
+/* Fills `done` from what vx-init said last, or from its silence. */
+static void judge(struct attempt *a)
+{
+	struct vx_done *d = &a->done;
+	char line[256];
+
+	d->end_ns = a->last.kind ? a->last.ns : vx_now_ns();
+	if (a->last.kind == VX_INIT_FAILED) {
+		d->end = VX_END_SPAWN;
+		snprintf(line, sizeof line, "sandbox: cannot %s the command: %s", step_text(a->last.step), vx_strerror(a->last.error));
+		add_text(a, line);
+	} else if (a->last.kind == VX_INIT_EXITED) {
+		int s = a->last.status;
+		d->end = WIFEXITED(s) ? VX_END_EXIT : VX_END_SIGNAL;
+		d->code = WIFEXITED(s) ? WEXITSTATUS(s) : 0;
+		d->signal = WIFEXITED(s) ? 0 : WTERMSIG(s);
+		d->cpu_ns = (a->last.user_us + a->last.system_us) * 1000;
+		d->peak_bytes = a->last.max_rss_kib * 1024;
+	} else { /* pid 1 was killed: by us, or by the kernel for want of memory */
+		d->end = VX_END_SIGNAL;
+		d->signal = SIGKILL;
+	}
+}
+
+static void reap_all(void)
+{
+	while (waitpid(-1, NULL, __WALL) > 0 || errno == EINTR)
+		continue;
+}
+
+void attempt_end(struct host *h)
+{
+	struct attempt *a = &h->at;
+	struct vx_buf lines = VX_BUF(sizeof a->done.text);
+	struct vx_buf untouched = VX_BUF(sizeof a->done.text);
+
+	if (a->control >= 0)
+		attempt_control(h);
+	while (a->errors >= 0 && !a->complaints.overflow) {
+		struct vx_buf before = a->complaints;
+		attempt_errors(h);
+		if (a->complaints.len == before.len)
+			break;
+	}
+	/* bwrap's own process has ended. What it ran, should that be alive, loses its control socket and its parent, and dies: pid 1, and all with it. */
+	a->control = vx_close(a->control);
+	reap_all();
+	if (!a->ready && !a->killed) {
+		struct vx_err err = {0};
+		const char *text = vx_buf_str(&a->complaints);
+		vx_err_set(&err, -EIO, "sandbox: bubblewrap could not set it up: %.*s", *text ? (int)strcspn(text, "\n") : 24,
+			*text ? text : "it ended without a word.");
+		refuse(h, &err);
+		vx_buf_free(&lines);
+		return;
+	}
+	judge(a);
+	clean_up(h, &untouched);
+	if (place_enforce_absent(h->root_fd, a->r.absent_denies, &lines) > 0) {
+		a->done.flags |= VX_DONE_VIOLATION;
+		add_text(a, vx_buf_str(&lines));
+	}
+	bool failed = a->done.end != VX_END_EXIT || a->done.code != 0;
+	if (failed && !a->done.text[0] && untouched.len && !a->killed)
+		add_text(a, vx_buf_str(&untouched));
+	vx_buf_free(&lines);
+	vx_buf_free(&untouched);
+	answer(h, VX_BOX_EXITED);
+	forget(h);
+}
+
+void attempt_signal(struct host *h, int sig)
+{
+	struct attempt *a = &h->at;
+	struct vx_init_cmd c = {.signal = sig};
+
+	if (!a->active)
+		return;
+	if (sig == SIGKILL) {
+		a->killed = true;
+		vx_pidfd_signal(a->pidfd, SIGKILL); /* --die-with-parent: pid 1 and everything inside go with it */
+	} else if (a->control >= 0) {
+		send(a->control, &c, sizeof c, MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+}
+
+void attempt_abandon(struct host *h)
+{
+	if (h->at.active) {
+		vx_pidfd_signal(h->at.pidfd, SIGKILL);
+		h->at.control = vx_close(h->at.control);
+		reap_all();
+		clean_up(h, NULL);
+		struct vx_buf lines = VX_BUF(1 << 16);
+		place_enforce_absent(h->root_fd, h->at.r.absent_denies, &lines);
+		vx_buf_free(&lines);
+		forget(h);
+	}
+}

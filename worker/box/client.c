@@ -1,0 +1,495 @@
+/* The worker's side of the box host. */
+#include "verdict.h"
+#include "wire.h"
+
+#include "vx/arena.h"
+#include "vx/box.h"
+#include "vx/buf.h"
+#include "vx/err.h"
+#include "vx/fd.h"
+#include "vx/initproto.h"
+#include "vx/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HANDSHAKE_MS 20000
+#define MAX_MAP_LINES 340 /* what the kernel takes */
+
+struct vx_box {
+	struct vx_box_opts opts;
+	int sock, pidfd;
+	pid_t pid;
+	bool busy, arming, checked; /* checked: bwrap's version is known to do */
+	char *record_dir;           /* of the attempt under way */
+};
+
+int vx_box_new(const struct vx_box_opts *o, struct vx_box **ret)
+{
+	struct vx_box *b = vx_xcalloc(1, sizeof *b);
+
+	b->opts = *o;
+	b->opts.bwrap_path = o->bwrap_path ? vx_xstrdup(o->bwrap_path) : NULL;
+	b->sock = b->pidfd = -1;
+	*ret = b;
+	return 0;
+}
+
+int vx_box_fd(const struct vx_box *b)
+{
+	return b->sock;
+}
+
+pid_t vx_box_pid(const struct vx_box *b)
+{
+	return b->pid;
+}
+
+/* Ends the host. It sweeps when its socket ends; what it cannot sweep, because it is dead, its record lets us sweep. */
+static void end_host(struct vx_box *b, bool patient)
+{
+	b->sock = vx_close(b->sock);
+	if (b->pid > 0) {
+		struct pollfd p = {.fd = b->pidfd, .events = POLLIN};
+		if (!patient || poll(&p, 1, HANDSHAKE_MS) <= 0)
+			vx_pidfd_signal(b->pidfd, SIGKILL);
+		while (waitpid(b->pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+	}
+	b->pidfd = vx_close(b->pidfd);
+	b->pid = 0;
+	b->busy = b->arming = false;
+	if (b->record_dir)
+		vx_box_sweep_records(b->record_dir);
+	free(b->record_dir);
+	b->record_dir = NULL;
+}
+
+void vx_box_free(struct vx_box *b)
+{
+	if (!b)
+		return;
+	end_host(b, true);
+	free((char *)(uintptr_t)b->opts.bwrap_path);
+	free(b);
+}
+
+static int write_proc(pid_t pid, const char *name, const char *text, size_t n)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+	int fd = vx_open(AT_FDCWD, path, O_WRONLY, 0);
+	if (fd < 0)
+		return fd;
+	int r = vx_write_full(fd, text, n); /* one write(2), as these files want it */
+	vx_close(fd);
+	return r;
+}
+
+/* The identity of everything that our own namespace maps: "inside outside count" becomes "inside inside count". */
+static int write_identity(pid_t pid, const char *name)
+{
+	struct vx_buf own = VX_BUF(1 << 16), map = VX_BUF(1 << 16);
+	char path[64];
+	unsigned long inside, outside, count;
+	int used, lines = 0;
+
+	snprintf(path, sizeof path, "/proc/self/%s", name);
+	int r = vx_read_file(AT_FDCWD, path, &own);
+	for (const char *s = vx_buf_str(&own); r >= 0 && sscanf(s, "%lu %lu %lu%n", &inside, &outside, &count, &used) == 3 && lines < MAX_MAP_LINES; lines++) {
+		vx_buf_printf(&map, "%lu %lu %lu\n", inside, inside, count);
+		s += used;
+	}
+	if (r >= 0)
+		r = map.overflow ? -E2BIG : write_proc(pid, name, vx_buf_str(&map), map.len);
+	vx_buf_free(&own);
+	vx_buf_free(&map);
+	return r;
+}
+
+static int write_maps(pid_t pid)
+{
+	char line[64];
+	int n, r;
+
+	if (geteuid() == 0) {
+		r = write_identity(pid, "uid_map");
+		return r < 0 ? r : write_identity(pid, "gid_map");
+	}
+	n = snprintf(line, sizeof line, "%u %u 1\n", (unsigned)geteuid(), (unsigned)geteuid());
+	r = write_proc(pid, "uid_map", line, (size_t)n);
+	if (r == 0)
+		r = write_proc(pid, "setgroups", "deny", 4);
+	n = snprintf(line, sizeof line, "%u %u 1\n", (unsigned)getegid(), (unsigned)getegid());
+	return r < 0 ? r : write_proc(pid, "gid_map", line, (size_t)n);
+}
+
+static int hear(struct vx_box *b, struct box_msg *m)
+{
+	struct pollfd p = {.fd = b->sock, .events = POLLIN};
+	int fds[BOX_MAX_FDS], r;
+
+	do
+		r = poll(&p, 1, HANDSHAKE_MS);
+	while (r < 0 && errno == EINTR);
+	if (r <= 0)
+		return r < 0 ? -errno : -ETIMEDOUT;
+	r = box_recv(b->sock, 0, m, fds);
+	for (int i = 0; i < BOX_MAX_FDS; i++)
+		vx_close(fds[i]);
+	return r == 1 ? 0 : r < 0 ? r : -EPIPE;
+}
+
+static int check_bwrap(struct vx_box *b, struct vx_err *err)
+{
+	const char *const argv[] = {"bwrap", "--version", NULL}, *const envp[] = {NULL};
+	struct vx_buf out = VX_BUF(4096);
+	struct vx_spawn s = VX_SPAWN_INIT;
+	int status, r;
+
+	if (b->checked)
+		return 0;
+	s.path = b->opts.bwrap_path;
+	s.argv = argv;
+	s.envp = envp;
+	r = vx_spawn_capture(&s, &out, NULL, HANDSHAKE_MS, -1, &status);
+	if (r < 0)
+		vx_err_set(err, r, "sandbox not available: cannot run %s: %s", b->opts.bwrap_path, vx_strerror(r));
+	else
+		r = verdict_bwrap_version(vx_buf_str(&out), err);
+	b->checked = r == 0;
+	vx_buf_free(&out);
+	return r;
+}
+
+static int spawn_host(struct vx_box *b)
+{
+	const char *const argv[] = {"vx", "-boxhost", b->opts.bwrap_path, NULL};
+	int pair[2], self = vx_pidfd_open(getpid());
+	struct vx_spawn s = VX_SPAWN_INIT;
+
+	if (self < 0)
+		return self;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		int e = -errno;
+		vx_close(self);
+		return e;
+	}
+	struct vx_spawn_fd fds[] = {{pair[1], BOX_FD_SOCKET}, {self, BOX_FD_WORKER}, {b->opts.init_fd, BOX_FD_INIT}, {2, 2}};
+	s.path = "/proc/self/exe";
+	s.argv = argv;
+	s.cwd = "/";
+	s.fds = fds;
+	s.n_fds = 4;
+	s.new_session = true;
+	int r = vx_spawn(&s, &b->pid, &b->pidfd, NULL);
+	vx_close(pair[1]);
+	vx_close(self);
+	if (r < 0) {
+		vx_close(pair[0]);
+		b->pid = 0;
+		return r;
+	}
+	b->sock = pair[0];
+	return 0;
+}
+
+/* One host, or the step at which it failed. `plain`: without namespaces of its own. */
+static int try_host(struct vx_box *b, bool plain, enum box_step *ret_step, struct box_msg *m)
+{
+	int r = spawn_host(b);
+
+	*ret_step = BOX_STEP_SPAWN;
+	if (r == 0)
+		r = hear(b, m);
+	if (r == 0 && m->kind == BOX_UNSHARED && m->error && !plain) {
+		*ret_step = BOX_STEP_USERNS;
+		r = m->error;
+	}
+	if (r == 0 && !plain) {
+		*ret_step = BOX_STEP_MAPS;
+		r = write_maps(b->pid);
+	}
+	if (r == 0) {
+		struct box_msg go = {.kind = BOX_MAPPED, .plain = plain};
+		r = box_send(b->sock, &go, NULL, 0);
+		if (r == 0)
+			r = hear(b, m);
+		*ret_step = BOX_STEP_BASE;
+	}
+	if (r == 0 && m->kind == BOX_BROKEN) {
+		*ret_step = (enum box_step)m->step;
+		r = m->error < 0 ? m->error : -EIO;
+	}
+	if (r < 0)
+		end_host(b, false);
+	return r;
+}
+
+static int ensure_host(struct vx_box *b, struct vx_err *err)
+{
+	struct verdict_facts f;
+	enum box_step step = BOX_STEP_BWRAP;
+	struct box_msg m = {0};
+
+	if (b->pid > 0)
+		return 0;
+	verdict_read_facts("", &f);
+	if (!b->opts.bwrap_path)
+		return verdict(&f, BOX_STEP_BWRAP, -ENOENT, NULL, err);
+	if (b->opts.init_fd < 0)
+		return verdict(&f, BOX_STEP_SPAWN, -ENOENT, "vx-init is missing: it belongs in libexec/vx beside vx's bin directory", err);
+	if (!f.seccomp)
+		return verdict(&f, BOX_STEP_SECCOMP, -EINVAL, NULL, err);
+	int r = check_bwrap(b, err);
+	if (r < 0)
+		return r;
+	const char *wish = getenv("VX_SANDBOX_BACKEND"); /* "plain": bubblewrap makes every mount itself */
+	bool plain = wish && !strcmp(wish, "plain");
+	r = try_host(b, plain, &step, &m);
+	if (r < 0 && !plain && f.apparmor_restricts == 1) /* bubblewrap may have a profile of its own */
+		r = try_host(b, true, &step, &m);
+	return r < 0 ? verdict(&f, step, r, m.done.text, err) : 0;
+}
+
+/* ---- handing over a task ---- */
+
+static const char *env_get(struct vx_strs env, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (uint32_t i = 0; i < env.n; i++)
+		if (!strncmp(env.v[i], name, n) && env.v[i][n] == '=')
+			return env.v[i] + n + 1;
+	return NULL;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "=");
+
+	return n == strcspn(b, "=") && !strncmp(a, b, n);
+}
+
+/* The task's environment, with what the sandbox sets over it. */
+static struct vx_strs merge_env(struct vx_arena *a, struct vx_strs env, struct vx_strs over)
+{
+	struct vx_strlist out = {0};
+
+	for (uint32_t i = 0; i < env.n; i++) {
+		bool kept = true;
+		for (uint32_t k = 0; k < over.n; k++)
+			kept &= !same_name(env.v[i], over.v[k]);
+		if (!kept)
+			continue;
+		if (same_name(env.v[i], "TMP") || same_name(env.v[i], "TEMP")) /* they mean what TMPDIR means */
+			vx_strlist_add(&out, a, same_name(env.v[i], "TMP") ? "TMP=/tmp" : "TEMP=/tmp");
+		else
+			vx_strlist_add(&out, a, env.v[i]);
+	}
+	for (uint32_t k = 0; k < over.n; k++)
+		vx_strlist_add(&out, a, over.v[k]);
+	return vx_strlist_done(&out);
+}
+
+static uint32_t put(struct vx_buf *b, const char *s)
+{
+	uint32_t at = (uint32_t)b->len;
+
+	vx_buf_add(b, s, strlen(s) + 1);
+	return at;
+}
+
+static void put_u64(struct vx_buf *b, size_t at, uint64_t v)
+{
+	memcpy(b->data + at, &v, sizeof v); /* this machine's own order: vx-init is built for it */
+}
+
+/* vx/initproto.h. One word stays free before argv, for the shell that runs a script without "#!". */
+static int payload_fd(struct vx_strs argv, struct vx_strs env, const char *cwd)
+{
+	struct vx_buf b = VX_BUF(64U << 20);
+	struct vx_init_payload p = {.magic = VX_INIT_MAGIC, .argc = argv.n, .envc = env.n};
+	size_t words = 1 + (size_t)argv.n + 1 + env.n + 1;
+	const char *path = env_get(env, "PATH");
+
+	p.argv = sizeof p + 8;
+	p.env = p.argv + (argv.n + 1) * 8;
+	void *room = vx_buf_reserve(&b, sizeof p + words * 8);
+	if (!room)
+		return -E2BIG;
+	memset(room, 0, sizeof p + words * 8);
+	vx_buf_commit(&b, sizeof p + words * 8);
+	for (uint32_t i = 0; i < argv.n; i++) {
+		uint32_t at = put(&b, argv.v[i]);
+		put_u64(&b, p.argv + i * 8, at);
+	}
+	for (uint32_t i = 0; i < env.n; i++) {
+		uint32_t at = put(&b, env.v[i]);
+		put_u64(&b, p.env + i * 8, at);
+	}
+	p.cwd = put(&b, cwd);
+	p.path = put(&b, path ? path : "/usr/bin:/bin");
+	p.total_bytes = (uint32_t)b.len;
+	int fd = b.overflow ? -E2BIG : vx_memfd("vx-task"), r = fd;
+	if (r >= 0) {
+		memcpy(b.data, &p, sizeof p);
+		r = vx_write_full(fd, b.data, b.len);
+	}
+	vx_buf_free(&b);
+	if (r < 0 && fd >= 0)
+		vx_close(fd);
+	return r < 0 ? r : fd;
+}
+
+static int request_fd(const struct vx_sbx_request *q, const char *record_dir)
+{
+	struct vx_buf b = VX_BUF(BOX_MAX_REQUEST);
+	int fd = -1, r = box_request_encode(q, record_dir, &b);
+
+	if (r == 0)
+		r = fd = vx_memfd("vx-request");
+	if (r >= 0)
+		r = vx_write_full(fd, b.data, b.len);
+	vx_buf_free(&b);
+	if (r < 0)
+		vx_close(fd);
+	return r < 0 ? r : fd;
+}
+
+static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const char *record_dir, struct vx_strs argv, struct vx_strs env, int in, int out, int errfd,
+	struct vx_err *err)
+{
+	struct box_msg m = {.kind = BOX_RUN};
+	int own_in = in < 0 ? vx_open(AT_FDCWD, "/dev/null", O_RDONLY, 0) : -1;
+	int request = request_fd(q, record_dir), payload = payload_fd(argv, env, q->cwd);
+	int r = request < 0 ? request : payload < 0 ? payload : in < 0 && own_in < 0 ? own_in : 0;
+
+	if (r == 0) {
+		int fds[BOX_MAX_FDS] = {request, payload, in < 0 ? own_in : in, out, errfd};
+		r = box_send(b->sock, &m, fds, BOX_MAX_FDS);
+	}
+	vx_close(request);
+	vx_close(payload);
+	vx_close(own_in);
+	if (r < 0)
+		return vx_err_set(err, r, "sandbox: cannot hand the task to the box host: %s", vx_strerror(r));
+	free(b->record_dir);
+	b->record_dir = q->n_placeholders ? vx_xstrdup(record_dir) : NULL;
+	b->busy = true;
+	return 0;
+}
+
+int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err)
+{
+	struct vx_arena a = {0};
+	struct vx_sbx_facts facts = vx_sbx_real_facts();
+	struct vx_sbx_request q;
+
+	if (b->busy)
+		return vx_err_set(err, -EBUSY, "sandbox: the box host is running another task");
+	int r = vx_sbx_resolve(&d->sandbox, &facts, &a, &q, err);
+	if (r == 0) {
+		q.cwd = d->cwd ? d->cwd : q.cwd;
+		r = ensure_host(b, err);
+	}
+	if (r == 0)
+		r = hand_over(b, &q, d->sandbox.record_dir, d->argv, merge_env(&a, d->env, q.env), in_fd, out_fd, err_fd, err);
+	vx_arena_free(&a);
+	return r;
+}
+
+/* The real thing around a command that does nothing. */
+int vx_box_arm(struct vx_box *b, struct vx_err *err)
+{
+	static const struct vx_mount mounts[] = {
+		{.kind = VX_MNT_TMPFS, .why = VX_WHY_BASE, .target = "/tmp", .writable = true, .source_is_dir = true, .mode = 01777},
+		{.kind = VX_MNT_TMPFS, .why = VX_WHY_BASE, .target = "/dev/shm", .writable = true, .source_is_dir = true, .mode = 01777},
+	};
+	static const char *const argv[] = {"/bin/sh", "-c", ":"}, *const env[] = {"PATH=/usr/bin:/bin"};
+	struct vx_sbx_request q = {.mounts = mounts, .n_mounts = 2, .wall = "/", .cwd = "/", .no_unix = true};
+
+	if (b->busy)
+		return vx_err_set(err, -EBUSY, "sandbox: the box host is running another task");
+	int r = ensure_host(b, err);
+	int null = r < 0 ? -1 : vx_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	if (r == 0)
+		r = hand_over(b, &q, "/", (struct vx_strs){argv, 3}, (struct vx_strs){env, 1}, null, null, null, err);
+	vx_close(null);
+	b->arming = r == 0;
+	return r;
+}
+
+/* The probe's own end, as a verdict. */
+static void armed(struct vx_done *d, enum vx_box_kind *kind)
+{
+	struct verdict_facts f;
+	struct vx_err err = {0};
+	bool fine = *kind == VX_BOX_EXITED && d->end == VX_END_EXIT && d->code == 0;
+
+	*kind = VX_BOX_ARMED;
+	if (fine)
+		return;
+	char *text = d->text[0] ? strdup(d->text) : NULL;
+	verdict_read_facts("", &f);
+	verdict_bwrap_text(&f, text ? text : "the probe's command did not run", &err);
+	free(text);
+	d->end = VX_END_REFUSED;
+	snprintf(d->text, sizeof d->text, "%s (%s)", err.what, err.fix);
+}
+
+int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *ret)
+{
+	struct box_msg m;
+	int fds[BOX_MAX_FDS], r;
+
+	if (b->sock < 0)
+		return 0;
+	for (;;) {
+		r = box_recv(b->sock, MSG_DONTWAIT, &m, fds);
+		for (int i = 0; i < BOX_MAX_FDS; i++)
+			vx_close(fds[i]);
+		if (r == -EAGAIN)
+			return 0;
+		bool arming = b->arming, busy = b->busy;
+		if (r != 1) {
+			end_host(b, false);
+			if (!busy)
+				return 0;
+			*ret = (struct vx_done){.end = VX_END_LOST};
+			snprintf(ret->text, sizeof ret->text, "sandbox: the box host died");
+			*ret_kind = arming ? VX_BOX_ARMED : VX_BOX_LOST;
+			if (arming)
+				ret->end = VX_END_REFUSED;
+			return 1;
+		}
+		if (m.kind != BOX_EVENT || (arming && m.box_kind == VX_BOX_STARTED))
+			continue;
+		*ret = m.done;
+		*ret_kind = (enum vx_box_kind)m.box_kind;
+		if (m.box_kind != VX_BOX_STARTED) {
+			b->busy = b->arming = false;
+			free(b->record_dir);
+			b->record_dir = NULL;
+			if (arming)
+				armed(ret, ret_kind);
+		}
+		return 1;
+	}
+}
+
+int vx_box_signal(struct vx_box *b, int sig)
+{
+	struct box_msg m = {.kind = BOX_SIGNAL, .signal = sig};
+
+	return b->busy && b->sock >= 0 ? box_send(b->sock, &m, NULL, 0) : 0;
+}

@@ -1,0 +1,232 @@
+/* What is taken away again on top of what was granted: credential stores, mandatory denies, socket directories. And devices. */
+#include "resolve.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Below HOME. A trailing `*` takes every name with that beginning. */
+static const char *const stores[] = {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".config/gcloud", ".config/gh", ".config/hub", ".config/op",
+	".config/doctl", ".config/rclone", ".config/containers/auth.json", ".config/composer/auth.json", ".composer/auth.json", ".docker/config.json",
+	".netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".cargo/credentials*", ".gem/credentials", ".vault-token",
+	".pgpass", ".my.cnf", ".s3cfg", ".boto", ".terraform.d/credentials.tfrc.json", ".password-store", ".local/share/keyrings", ".local/share/kwalletd"};
+
+static int store_names(struct sbx_work *w, const char *spelled, struct vx_strlist *ret)
+{
+	struct vx_strs names;
+
+	if (!vx_ends_with(spelled, "*")) {
+		vx_strlist_add(ret, w->a, spelled);
+		return 0;
+	}
+	if (w->f->list(w->f->self, vx_path_dir(w->a, spelled), w->a, &names) < 0)
+		return 0;
+	for (uint32_t i = 0; i < names.n; i++)
+		if (sbx_glob_match(vx_path_base(spelled), names.v[i]))
+			vx_strlist_add(ret, w->a, vx_path_join(w->a, vx_path_dir(w->a, spelled), names.v[i]));
+	return 0;
+}
+
+/* The stores that exist, by their canonical paths. */
+int sbx_credentials(struct sbx_work *w, struct vx_strs *ret)
+{
+	struct vx_strlist spelled = {0}, found = {0};
+	struct sbx_place home, p;
+	uint32_t before = w->n_skeleton;
+	int r = 0;
+
+	*ret = (struct vx_strs){0};
+	if (!w->s->home || w->s->home[0] != '/')
+		return 0;
+	r = sbx_follow(w, w->s->home, &home);
+	for (size_t i = 0; i < sizeof stores / sizeof *stores && r == 0; i++)
+		r = store_names(w, vx_path_join(w->a, home.path, stores[i]), &spelled);
+	for (uint32_t i = 0; i < spelled.n && r == 0; i++) {
+		r = sbx_follow(w, spelled.v[i], &p);
+		if (r == 0 && p.type != VX_FACT_NONE && !vx_path_within(home.path, p.path))
+			vx_strlist_add(&found, w->a, p.path);
+	}
+	w->n_skeleton = before;
+	vx_strlist_sort_unique(&found);
+	*ret = vx_strlist_done(&found);
+	return r;
+}
+
+const char *sbx_mask_over(struct vx_strs masks, const char *path)
+{
+	for (uint32_t i = 0; i < masks.n; i++)
+		if (vx_path_within(path, masks.v[i]))
+			return masks.v[i];
+	return NULL;
+}
+
+static int hide(struct sbx_work *w, const char *path, enum vx_mount_why why)
+{
+	struct sbx_place p;
+	int r = sbx_lstat(w, path, &p);
+
+	if (r < 0 || p.type == VX_FACT_NONE)
+		return r;
+	bool dir = p.type == VX_FACT_DIR;
+	sbx_mount(w, dir ? VX_MNT_HIDE_DIR : VX_MNT_HIDE_FILE, why, path, NULL, false, dir);
+	return 0;
+}
+
+/* Walls that would show all the same: outside the workspace, or inside a dependency (those are not cut). Then the credential stores. */
+int sbx_masks(struct sbx_work *w, struct vx_strs masks)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->n_walls && r == 0; i++)
+		if (w->walls[i].kind != SBX_WALL_NESTED && !w->walls[i].granted && sbx_visible(w, w->walls[i].path))
+			r = hide(w, w->walls[i].path, VX_WHY_WALL);
+	for (uint32_t i = 0; i < masks.n && r == 0; i++)
+		if (!vx_strs_has(vx_strlist_done(&w->unmasked), masks.v[i]) && sbx_visible(w, masks.v[i]))
+			r = hide(w, masks.v[i], VX_WHY_CREDENTIAL);
+	return r;
+}
+
+static const char *const denied[] = {".git/hooks", ".git/config", ".bashrc", ".zshrc", ".profile", ".gitconfig", ".mcp.json", ".vscode", ".idea"};
+enum { DENIED_GIT_CONFIG = 1 };
+
+/* The denied name that `path` is or lies in, looking only below `base`. */
+const char *sbx_denied_name(const struct sbx_work *w, const char *path, const char *base)
+{
+	const char *rel = vx_path_below(path, base);
+
+	for (; rel && *rel; rel = strchr(rel, '/') ? strchr(rel, '/') + 1 : NULL)
+		for (size_t i = 0; i < sizeof denied / sizeof *denied; i++) {
+			size_t n = strlen(denied[i]);
+			if (i == DENIED_GIT_CONFIG && w->s->decl.git_config)
+				continue;
+			if (!strncmp(rel, denied[i], n) && (rel[n] == '/' || !rel[n]))
+				return denied[i];
+		}
+	return NULL;
+}
+
+static bool bound_already(const struct sbx_work *w, const char *path)
+{
+	for (uint32_t i = 0; i < w->n_mounts; i++)
+		if (w->mounts[i].why == VX_WHY_DENY && vx_streq(w->mounts[i].target, path))
+			return true;
+	return false;
+}
+
+static int refuse_link(struct sbx_work *w, const char *path, const char *grant)
+{
+	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\" holds %s, which no task may change and which is a symbolic link: a link cannot be protected",
+		grant, path);
+	return vx_err_fix(w->err, "replace the link by what it names, or grant a narrower directory");
+}
+
+/* One denied name in directory `top`, which the task may write. Existing: read-only, and what leads to it bound on itself, since a mount point cannot be
+ * renamed. Absent: remembered, to be looked for afterwards. */
+static int deny(struct sbx_work *w, const char *top, const char *name, const char *grant)
+{
+	const char *slash = strchr(name, '/'), *path = vx_path_join(w->a, top, name);
+	struct sbx_place p;
+
+	if (slash) {
+		const char *parent = vx_path_join(w->a, top, vx_arena_strndup(w->a, name, (size_t)(slash - name)));
+		int r = sbx_lstat(w, parent, &p);
+		if (r < 0)
+			return r;
+		if (p.type == VX_FACT_LINK)
+			return refuse_link(w, parent, grant);
+		if (p.type != VX_FACT_NONE && !bound_already(w, parent)) /* a `.git` that is a file decides where git looks: read-only itself */
+			sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, parent, grant, p.type == VX_FACT_DIR, p.type == VX_FACT_DIR);
+		if (p.type != VX_FACT_NONE && p.type != VX_FACT_DIR)
+			return 0;
+	}
+	int r = sbx_lstat(w, path, &p);
+	if (r < 0)
+		return r;
+	if (p.type == VX_FACT_LINK)
+		return refuse_link(w, path, grant);
+	if (p.type == VX_FACT_NONE)
+		vx_strlist_add(&w->absent, w->a, path);
+	else if (!bound_already(w, path))
+		sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, path, grant, false, p.type == VX_FACT_DIR);
+	return 0;
+}
+
+int sbx_denies(struct sbx_work *w, const struct sbx_bind *b)
+{
+	const char *tops[2] = {b->path, w->project};
+	int r = 0, n = vx_path_within(w->project, b->path) && !vx_streq(w->project, b->path) ? 2 : 1;
+
+	if (!b->is_dir)
+		return 0;
+	for (int t = 0; t < n; t++) {
+		struct sbx_place p;
+		if (t) { /* the directories between grant and project must stay where they are */
+			const char *at = b->path, *rest = vx_path_below(w->project, b->path);
+			while (*rest) {
+				size_t k = strcspn(rest, "/");
+				at = vx_path_join(w->a, at, vx_arena_strndup(w->a, rest, k));
+				rest += k + (rest[k] == '/');
+				r = sbx_lstat(w, at, &p);
+				if (r < 0 || p.type != VX_FACT_DIR)
+					return r;
+				if (!bound_already(w, at))
+					sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, at, b->grant, true, true);
+			}
+		}
+		for (size_t i = 0; i < sizeof denied / sizeof *denied && r == 0; i++)
+			if (i != DENIED_GIT_CONFIG || !w->s->decl.git_config)
+				r = deny(w, tops[t], denied[i], b->grant);
+	}
+	return r;
+}
+
+/* With a list of sockets, the places where daemons keep theirs are emptied first: a read-only mount does not stop connect(2). */
+int sbx_sockets(struct sbx_work *w)
+{
+	static const char *const usual[] = {"/run", "/var/run"};
+	struct vx_strs paths = w->s->decl.unix_paths;
+	const char *covered = NULL;
+	struct sbx_place p;
+	int r = 0;
+
+	if (w->s->decl.unix_all || !paths.n)
+		return 0;
+	for (uint32_t i = 0; i < 2 && r == 0; i++) {
+		r = sbx_follow(w, usual[i], &p);
+		if (r == 0 && p.type == VX_FACT_DIR && !(covered && vx_streq(covered, p.path)) && !vx_path_within(w->s->root, p.path)) {
+			sbx_mount(w, VX_MNT_HIDE_DIR, VX_WHY_SOCKET, p.path, NULL, false, true);
+			covered = p.path;
+		}
+	}
+	if (r == 0)
+		r = sbx_follow(w, "/etc/resolv.conf", &p);
+	if (r == 0 && p.type == VX_FACT_FILE && covered && vx_path_within(p.path, covered))
+		sbx_mount(w, VX_MNT_BIND, VX_WHY_BASE, p.path, NULL, false, false);
+	for (uint32_t i = 0; i < paths.n && r == 0; i++) {
+		struct sbx_grant g;
+		r = sbx_parse_grant(w, "allow.unixSockets", paths.v[i], &g);
+		if (r == 0)
+			r = sbx_follow(w, g.lexical, &p);
+		if (r == 0 && p.type == VX_FACT_OTHER)
+			sbx_mount(w, VX_MNT_BIND, VX_WHY_SOCKET, p.path, paths.v[i], false, false);
+	}
+	return r;
+}
+
+int sbx_devices(struct sbx_work *w)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->s->decl.devices.n && r == 0; i++) {
+		const char *text = w->s->decl.devices.v[i];
+		struct sbx_place p;
+
+		if (text[0] != '/' || !vx_path_within(vx_path_norm(w->a, text), "/dev") || vx_streq(vx_path_norm(w->a, text), "/dev"))
+			return vx_err_set(w->err, -EINVAL, "sandbox: allow.devices \"%s\" is not a path below /dev", text);
+		r = sbx_follow(w, text, &p);
+		if (r == 0 && !vx_path_within(p.path, "/dev"))
+			return vx_err_set(w->err, -EPERM, "sandbox: allow.devices \"%s\" leads out of /dev, to %s", text, p.path);
+		if (r == 0 && (p.type == VX_FACT_OTHER || p.type == VX_FACT_DIR))
+			sbx_mount(w, VX_MNT_DEVICE, VX_WHY_DEVICE, p.path, text, true, p.type == VX_FACT_DIR);
+	}
+	return r;
+}
