@@ -4,7 +4,17 @@
  * hits, failures framed at the end. CI: full grouped output. Rows: glyph time status cache project#task. Frames are whole, never interleaved.
  * Everything of a task goes to stdout, vx's own warnings to stderr. A closed stdout changes nothing but the output. NO_COLOR and FORCE_COLOR are honoured.
  *
- * All calls from the loop's thread. Strings are borrowed for the call only, except `task` ids, which must live as long as the report. */
+ * A focused run streams raw while one requested task runs at a time; where several stream together (and for requested servers of a broad run) each
+ * line says whose it is. Tasks that printed nothing have no frame. Aborted and not started tasks have no row.
+ *
+ * Nothing here waits without end: what the reader of stdout does not take is buffered (64 MiB) and offered again by vx_report_tick; past that the report waits as
+ * a full pipe makes anyone wait, but only until a signal is pending, and then names what it left out. The caller ignores SIGPIPE and blocks the
+ * signals that it reads from a descriptor.
+ *
+ * The loop waits no longer than vx_report_next_tick_ms and calls vx_report_tick each time round: it draws the live rows of a terminal and empties the buffer.
+ *
+ * All calls from the loop's thread. Strings are borrowed for the call only, except `task` ids, and the `log` of
+ * failed tasks, which must live until vx_report_finish. */
 #ifndef VX_REPORT_H
 #define VX_REPORT_H
 
@@ -49,7 +59,7 @@ struct vx_task_end {
 
 struct vx_run_end {
 	int code;
-	uint64_t wall_ns, plan_ns, keys_ns, probe_ns, setup_ns, save_ns, critical_ns;
+	uint64_t wall_ns, plan_ns, keys_ns, probe_ns, dispatch_ns, setup_ns, save_ns, critical_ns; /* 0: not known, not shown */
 	struct vx_core_counts counts;
 	uint32_t workers, up_to_date, restored, missed, nocache, not_saved;
 	uint64_t saved_ns;
@@ -66,6 +76,10 @@ void vx_report_retry(struct vx_report *r, uint32_t task, uint16_t attempt, const
 void vx_report_ready(struct vx_report *r, uint32_t task);
 void vx_report_ended(struct vx_report *r, const struct vx_task_end *e);
 void vx_report_warn(struct vx_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* one line on stderr */
+void vx_report_counts(struct vx_report *r, const struct vx_core_counts *c);    /* for the meters of the live rows; before a tick */
+void vx_report_tick(struct vx_report *r, uint64_t now_ns);
+int vx_report_next_tick_ms(const struct vx_report *r, uint64_t now_ns);        /* -1: no tick is needed */
+void vx_report_interrupted(struct vx_report *r);                               /* the first signal: the live rows go and do not come back */
 void vx_report_finish(struct vx_report *r, const struct vx_run_end *e);  /* failure frames, footer */
 
 /* "1.23s", "340ms", "2m 05s"; and "1.5 GB"; into ret, returned. */

@@ -1,0 +1,116 @@
+#include "internal.h"
+
+#include "vx/err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void part(struct vx_report *r, bool *first, const char *sgr, uint64_t n, const char *what)
+{
+	if (!n)
+		return;
+	if (!*first)
+		vx_buf_adds(&r->out.buf, ", ");
+	*first = false;
+	if (sgr)
+		paint(r, sgr, "%llu %s", (unsigned long long)n, what);
+	else
+		vx_buf_printf(&r->out.buf, "%llu %s", (unsigned long long)n, what);
+}
+
+static void label(struct vx_report *r, const char *what)
+{
+	paint(r, DIM, "%-9s", what);
+}
+
+static void tasks_line(struct vx_report *r, const struct vx_run_end *e)
+{
+	const struct vx_core_counts *c = &e->counts;
+	uint32_t ok = c->executed + c->hits > c->failed ? c->executed + c->hits - c->failed : 0;
+	bool first = true;
+
+	label(r, "tasks");
+	part(r, &first, ok ? GREEN : NULL, ok, "ok");
+	part(r, &first, RED, c->failed, "failed");
+	part(r, &first, YELLOW, c->skipped, "skipped");
+	if (first)
+		vx_buf_adds(&r->out.buf, "none run");
+	vx_buf_printf(&r->out.buf, " of %u in %u project%s\n", r->o.n_tasks, r->o.n_projects, r->o.n_projects == 1 ? "" : "s");
+}
+
+static void cache_line(struct vx_report *r, const struct vx_run_end *e)
+{
+	bool first = true;
+	char saved[32];
+
+	if (!(e->missed + e->up_to_date + e->restored + e->nocache))
+		return;
+	label(r, "cache");
+	part(r, &first, NULL, e->missed, "miss");
+	part(r, &first, NULL, e->up_to_date, "up to date");
+	part(r, &first, NULL, e->restored, "restored");
+	part(r, &first, NULL, e->nocache, "no-cache");
+	part(r, &first, YELLOW, e->not_saved, "not saved");
+	if (e->saved_ns)
+		vx_buf_printf(&r->out.buf, "; saved %s", vx_fmt_ns(e->saved_ns, saved, sizeof saved));
+	vx_buf_addc(&r->out.buf, '\n');
+}
+
+/* The ideal schedule: no shorter than its longest path, nor than all its work spread evenly over the slots. */
+static void time_line(struct vx_report *r, const struct vx_run_end *e)
+{
+	char a[32], b[32], c[32];
+	uint64_t spread = r->o.slots ? r->work_ns / r->o.slots : 0, ideal = e->critical_ns > spread ? e->critical_ns : spread;
+
+	label(r, "time");
+	vx_buf_adds(&r->out.buf, vx_fmt_ns(e->wall_ns, a, sizeof a));
+	if (e->workers)
+		vx_buf_printf(&r->out.buf, " with %u worker%s", e->workers, e->workers == 1 ? "" : "s");
+	if (e->critical_ns)
+		vx_buf_printf(
+			&r->out.buf, "; critical path %s, ideal schedule %s", vx_fmt_ns(e->critical_ns, b, sizeof b), vx_fmt_ns(ideal, c, sizeof c));
+	vx_buf_addc(&r->out.buf, '\n');
+}
+
+static void overhead_line(struct vx_report *r, const struct vx_run_end *e)
+{
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} parts[] = {{"plan", e->plan_ns}, {"keys", e->keys_ns}, {"probe", e->probe_ns}, {"dispatch", e->dispatch_ns}, {"sandbox", e->setup_ns},
+		{"save", e->save_ns}};
+	const char *comma = "";
+	char t[32];
+
+	label(r, "overhead");
+	for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+		if (!parts[k].ns)
+			continue;
+		vx_buf_printf(&r->out.buf, "%s%s %s", comma, parts[k].name, vx_fmt_ns(parts[k].ns, t, sizeof t));
+		comma = ", ";
+	}
+	vx_buf_adds(&r->out.buf, *comma ? "\n" : "none\n");
+}
+
+void footer_write(struct vx_report *r, const struct vx_run_end *e)
+{
+	if (!piece(r, 16384))
+		return;
+	if (r->out.left_out_bytes)
+		vx_buf_printf(&r->out.buf, "[vx: %llu bytes of output were left out: they were not read in time]\n",
+			(unsigned long long)r->out.left_out_bytes);
+	vx_buf_addc(&r->out.buf, '\n');
+	if (e->signal) {
+		label(r, "ended");
+		paint(r, RED, "interrupted by %s", vx_signal_name(e->signal));
+		vx_buf_addc(&r->out.buf, '\n');
+	}
+	tasks_line(r, e);
+	cache_line(r, e);
+	time_line(r, e);
+	overhead_line(r, e);
+	if (e->log_hint) {
+		label(r, "log");
+		vx_buf_printf(&r->out.buf, "%s\n", e->log_hint);
+	}
+}

@@ -1,0 +1,110 @@
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+/* The live rows: one per running task, then the meters, below everything else on a terminal. They are drawn by vx_report_tick, at most every REGION_MS, and
+ * permanent text waits for the tick in the buffer, so that rubbing out, text and new rows are one write. */
+
+static const char *env_get(const struct vx_report *r, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *const *e = r->o.env; e && *e; e++)
+		if (!strncmp(*e, name, n) && (*e)[n] == '=')
+			return *e + n + 1;
+	return NULL;
+}
+
+static void screen(const struct vx_report *r, uint32_t *ret_rows, uint32_t *ret_cols)
+{
+	struct winsize w = {0};
+	const char *c = env_get(r, "COLUMNS");
+
+	*ret_rows = 24;
+	*ret_cols = c && atoi(c) > 0 ? (uint32_t)atoi(c) : 80;
+	if (ioctl(r->out.fd, TIOCGWINSZ, &w) == 0 && w.ws_row && w.ws_col) {
+		*ret_rows = w.ws_row;
+		*ret_cols = w.ws_col;
+	}
+}
+
+void region_erase(struct vx_report *r)
+{
+	if (r->region_lines)
+		vx_buf_printf(&r->out.buf, "\r\033[%uA\033[J", r->region_lines);
+	r->region_lines = 0;
+}
+
+void region_off(struct vx_report *r)
+{
+	region_erase(r);
+	r->region = false;
+}
+
+/* At most `cols` columns of s; a character of several bytes counts as one and stays whole. */
+static void clipped(struct vx_buf *b, const char *s, uint32_t cols)
+{
+	for (; *s; s++) {
+		if (((unsigned char)*s & 0xc0) != 0x80 && cols-- == 0)
+			return;
+		vx_buf_addc(b, (unsigned char)*s < ' ' ? ' ' : *s);
+	}
+}
+
+static void live_row(struct vx_report *r, const struct live *t, uint64_t now_ns, uint32_t cols)
+{
+	static const char *const spin[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
+	uint64_t ns = now_ns > t->start_ns ? now_ns - t->start_ns : 0;
+	char time[32];
+
+	if (ns < 60000000000ULL)
+		ns = ns / 100000000 * 100000000; /* tenths are restless enough */
+	paint(r, t->ready ? GREEN : CYAN, "%s", r->ascii ? "*" : t->ready ? "●" : spin[now_ns / 100000000 % 10]);
+	vx_buf_printf(&r->out.buf, " %8s  ", vx_fmt_ns(ns, time, sizeof time));
+	clipped(&r->out.buf, t->id, cols > 14 ? cols - 14 : 1);
+	vx_buf_addc(&r->out.buf, '\n');
+}
+
+static void meters(struct vx_report *r, uint64_t now_ns, uint32_t cols)
+{
+	const struct vx_core_counts *c = &r->counts;
+	struct vx_buf line = VX_BUF(512);
+	char time[32];
+	uint32_t width = cols > 60 ? 20 : 0, full = r->o.n_tasks ? (uint32_t)((uint64_t)width * r->n_ended / r->o.n_tasks) : 0;
+
+	vx_buf_addc(&line, ' ');
+	for (uint32_t k = 0; k < width; k++)
+		vx_buf_adds(&line, r->ascii ? k < full ? "#" : "." : k < full ? "█" : "░");
+	vx_buf_printf(&line, " %u/%u", r->n_ended, r->o.n_tasks);
+	if (r->n_failed)
+		vx_buf_printf(&line, "  %u failed", r->n_failed);
+	vx_buf_printf(&line, "  %u running", r->n_live);
+	if (c->ready)
+		vx_buf_printf(&line, "  %u ready", c->ready);
+	if (c->restoring)
+		vx_buf_printf(&line, "  %u restoring", c->restoring);
+	if (c->saving)
+		vx_buf_printf(&line, "  %u saving", c->saving);
+	vx_buf_printf(&line, "  %s", vx_fmt_ns(now_ns > r->o.start_ns ? (now_ns - r->o.start_ns) / 100000000 * 100000000 : 0, time, sizeof time));
+	clipped(&r->out.buf, vx_buf_str(&line), cols > 1 ? cols - 1 : 1);
+	vx_buf_addc(&r->out.buf, '\n');
+	vx_buf_free(&line);
+}
+
+void region_draw(struct vx_report *r, uint64_t now_ns)
+{
+	uint32_t rows, cols, shown = 0;
+
+	if (!out_begin(&r->out, 64 << 10))
+		return;
+	region_erase(r);
+	screen(r, &rows, &cols);
+	for (uint32_t k = 0; k < r->n_live && shown + 3 < rows && shown < 64; k++, shown++)
+		live_row(r, &r->live[k], now_ns, cols);
+	meters(r, now_ns, cols);
+	r->region_lines = shown + 1;
+	r->drawn_ns = now_ns;
+	r->dirty = false;
+}
