@@ -2,6 +2,7 @@
 #include "vx/proctree.h"
 
 #include "vx/arena.h"
+#include "vx/clock.h"
 #include "vx/fd.h"
 
 #include <dirent.h>
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void add(struct vx_pids *p, pid_t pid)
@@ -148,6 +151,43 @@ int vx_tree_kill(vx_spare_fn spare, void *arg)
 	}
 	vx_pids_free(&pids);
 	return r < 0 ? r : n;
+}
+
+/* One pass of vx_tree_end; true when another is needed. */
+static bool end_pass(vx_spare_fn spare, vx_spare_fn patient, void *arg)
+{
+	struct vx_pids pids = {0};
+	bool again = vx_tree_children(&pids) < 0;
+
+	for (uint32_t i = 0; i < pids.n; i++) {
+		if (spare != NULL && spare(arg, pids.v[i]))
+			continue;
+		if (waitpid(pids.v[i], NULL, WNOHANG) == pids.v[i])
+			again = true; /* what was below it has come to us */
+		else if (patient != NULL && patient(arg, pids.v[i]))
+			again = true;
+		else
+			again |= kill(pids.v[i], SIGKILL) == 0 || errno != EPERM;
+	}
+	vx_pids_free(&pids);
+	return again;
+}
+
+int vx_tree_end(vx_spare_fn spare, vx_spare_fn patient, void *arg, uint32_t patience_ms, uint32_t limit_ms)
+{
+	uint64_t start = vx_now_ns(), ms = 1000000;
+	struct timespec pause = {0, 500000};
+
+	while (end_pass(spare, patient, arg)) {
+		uint64_t passed = (vx_now_ns() - start) / ms;
+
+		if (passed >= patience_ms)
+			patient = NULL;
+		if (limit_ms != 0 && passed >= limit_ms)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
 }
 
 struct node {

@@ -22,7 +22,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 struct entry {
@@ -62,21 +61,18 @@ static bool is_worker(void *server, pid_t pid)
 	return false;
 }
 
-/* Our parent is dead, or something that cannot happen has: nothing below us may survive. Workers that are killed leave their tasks to us. */
-__attribute__((noreturn)) static void end_everything(int status)
+/* Our parent is dead, or something that cannot happen has: nothing below us may survive. The workers end their own trees first. */
+__attribute__((noreturn)) static void end_everything(struct fork_server *f, int status)
 {
-	struct timespec ms = {0, 1000000};
+	/* The parent's socket closes before it is dead: then they have been waited for already. */
+	uint64_t now = vx_now_ns(), until = f->ending ? f->end_ns : now + VX_FS_END_MS * 1000000ULL;
 
-	while (vx_tree_kill(NULL, NULL) > 0) {
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-		nanosleep(&ms, NULL);
-	}
+	vx_tree_end(NULL, is_worker, f, until > now ? (uint32_t)((until - now) / 1000000) : 0, 0);
 	_exit(status);
 }
 
 /* False: the pool does not read just now; again later. */
-static bool report(const struct fork_server *f, uint32_t slot)
+static bool report(struct fork_server *f, uint32_t slot)
 {
 	const struct entry *e = &f->entries[slot];
 	struct vx_fs_message m = {e->failed ? VX_FS_FAILED : VX_FS_DIED, slot, e->generation, e->status};
@@ -84,16 +80,15 @@ static bool report(const struct fork_server *f, uint32_t slot)
 	if (send(VX_FS_CONTROL_FD, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof m)
 		return true;
 	if (errno != EAGAIN && errno != EPIPE && errno != ECONNRESET)
-		end_everything(71);
+		end_everything(f, 71);
 	return errno != EAGAIN || f->ending;
 }
 
 __attribute__((noreturn)) static void become_worker(struct fork_server *f, uint32_t slot, int request_fd)
 {
-	struct vx_worker_start s = {f->region, slot, request_fd, VX_FS_POOL_EVENT_FD, f->self_fd, f->init_fd, f->bwrap_path};
+	struct vx_worker_start s = {f->region, slot, request_fd, VX_FS_POOL_EVENT_FD, VX_FS_SCHEDULER_FD, f->self_fd, f->init_fd, f->bwrap_path};
 
 	vx_close(VX_FS_CONTROL_FD);
-	vx_close(VX_FS_SCHEDULER_FD);
 	vx_worker_main(&s);
 }
 
@@ -104,7 +99,7 @@ static void create_worker(struct fork_server *f, const struct vx_fs_message *m, 
 	pid_t pid;
 
 	if (e->pid != 0 || e->dead || request_fd < 0)
-		end_everything(70);
+		end_everything(f, 70);
 	pid = fork();
 	if (pid == 0)
 		become_worker(f, m->slot, request_fd);
@@ -148,7 +143,7 @@ static void take_message(struct fork_server *f)
 	if (h.msg_controllen >= sizeof(struct cmsghdr) && control.h.cmsg_level == SOL_SOCKET && control.h.cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(&control.h), sizeof fd);
 	if (n != (ssize_t)sizeof m || m.slot >= f->slots)
-		end_everything(70);
+		end_everything(f, 70);
 	if (m.kind == VX_FS_FORK)
 		create_worker(f, &m, fd);
 	else if (m.kind == VX_FS_KILL && f->entries[m.slot].pid > 0 && f->entries[m.slot].generation == m.generation)
@@ -193,7 +188,7 @@ static void sweep(struct fork_server *f)
 		}
 }
 
-static void wait_for_work(const struct fork_server *f)
+static void wait_for_work(struct fork_server *f)
 {
 	struct pollfd p[2] = {{VX_FS_SCHEDULER_FD, POLLIN, 0}, {f->ending ? -1 : VX_FS_CONTROL_FD, POLLIN, 0}};
 	struct timespec ts = {0, VX_KILL_AGAIN_MS * 1000000L};
@@ -203,7 +198,7 @@ static void wait_for_work(const struct fork_server *f)
 	if (ppoll(p, 2, f->sweeping || f->ending ? &ts : NULL, &none) < 0)
 		return;
 	if (p[0].revents != 0)
-		end_everything(0);
+		end_everything(f, 0);
 }
 
 static void prepare_process(void)
@@ -265,7 +260,7 @@ int vx_forkserver_main(int argc, char **argv)
 		if (f.sweeping)
 			sweep(&f);
 		if (f.ending && f.workers > 0 && vx_now_ns() >= f.end_ns)
-			end_everything(0);
+			end_everything(&f, 0);
 	}
-	end_everything(0);
+	end_everything(&f, 0);
 }

@@ -14,25 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { P_REQUEST, P_PARENT, P_STDOUT, P_STDERR, P_BOX, P_COUNT };
+enum { P_REQUEST, P_FORK_SERVER, P_SCHEDULER, P_STDOUT, P_STDERR, P_BOX, P_COUNT };
 
 static volatile sig_atomic_t child_died;
 
-/* Ends everything below us and us; also our own way out when the region cannot be trusted any more. */
+/* Ends everything below us and us; also our own way out when the region cannot be trusted any more. The box host goes with the rest: vx_box_free may
+ * wait for what we are about to kill, and needs nothing that a kill does not give. */
 void worker_die(struct worker *w, int status)
 {
-	struct timespec ms = {0, 1000000};
-
-	/* Not through vx_box_free: it may wait for what we are about to kill, and needs nothing that a kill does not give. */
-	while (vx_tree_kill(NULL, NULL) > 0) {
-		w->a.phase = IDLE;
-		w->box = NULL;
-		stop_reap(w);
-		nanosleep(&ms, NULL);
-	}
+	vx_tree_end(NULL, NULL, NULL, 0, 0);
 	limits_remove(w);
 	_exit(status);
 }
@@ -253,7 +245,7 @@ static void wait_for_work(struct worker *w)
 {
 	struct attempt *a = &w->a;
 	bool capture = a->phase != IDLE, blocked = capture && capture_blocked(w);
-	struct pollfd p[P_COUNT] = {{w->request_fd, POLLIN, 0}, {w->fork_server_fd, POLLIN, 0},
+	struct pollfd p[P_COUNT] = {{w->request_fd, POLLIN, 0}, {w->fork_server_fd, POLLIN, 0}, {w->scheduler_fd, POLLIN, 0},
 		{capture && !blocked ? a->streams[0].fd : -1, POLLIN, 0}, {capture && !blocked ? a->streams[1].fd : -1, POLLIN, 0},
 		{w->box != NULL ? vx_box_fd(w->box) : -1, POLLIN, 0}};
 	sigset_t none;
@@ -278,7 +270,7 @@ static void wait_for_work(struct worker *w)
 	atomic_store_explicit(&w->slot->worker_sleeps, 0, memory_order_relaxed);
 	if (p[P_REQUEST].revents != 0)
 		vx_event_clear(w->request_fd);
-	if (p[P_PARENT].revents != 0)
+	if (p[P_FORK_SERVER].revents != 0 || p[P_SCHEDULER].revents != 0)
 		worker_die(w, 0);
 	for (int i = 0; i < 2; i++)
 		if (p[P_STDOUT + i].revents != 0)
@@ -314,6 +306,7 @@ void vx_worker_main(const struct vx_worker_start *s)
 	w->request_fd = s->request_fd;
 	w->pool_event_fd = s->pool_event_fd;
 	w->fork_server_fd = s->fork_server_fd;
+	w->scheduler_fd = s->scheduler_fd;
 	w->init_fd = s->init_fd;
 	w->bwrap_path = s->bwrap_path;
 	w->limits.procs_fd = -1;

@@ -1,7 +1,7 @@
 /* The worker, inside.
  *
  * One process, one thread, one task at a time. Everything is non-blocking but vx_spawn; the loop in main.c sleeps in one ppoll on the request
- * eventfd, the fork server's pidfd, the capture pipes, the box host, and wakes for SIGCHLD, which is blocked everywhere else.
+ * eventfd, the pidfds of fork server and scheduler, the capture pipes, the box host, and wakes for SIGCHLD, which is blocked everywhere else.
  *
  *   main.c      the loop, requests, publishing, sleeping
  *   spawn.c     from a descriptor to a running command
@@ -67,7 +67,7 @@ struct worker {
 	struct vx_region region;
 	struct vx_slot *slot;
 	uint32_t index;
-	int request_fd, pool_event_fd, fork_server_fd, init_fd;
+	int request_fd, pool_event_fd, scheduler_fd, fork_server_fd, init_fd;
 	const char *bwrap_path;
 	struct vx_box *box;    /* made on the first sandboxed task */
 	struct vx_arena arena; /* the attempt's */
@@ -80,7 +80,7 @@ struct worker {
 struct vx_worker_start {
 	struct vx_region region;
 	uint32_t slot;
-	int request_fd, pool_event_fd, fork_server_fd, init_fd;
+	int request_fd, pool_event_fd, scheduler_fd, fork_server_fd, init_fd;
 	const char *bwrap_path;
 };
 

@@ -9,8 +9,12 @@
  *   fork server -> pool   DIED    the worker is gone, and so is everything that it left; `status` is its wait(2) status
  *                         FAILED  it could not be forked: `status` is -errno
  *
- * A worker is created with the request eventfd, the region, the pool's eventfd, the fork server's pidfd and vx-init's descriptor; everything else is
- * closed in it. What a fork server and a worker ignore: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE. They end when their parent does. */
+ * A worker is created with the request eventfd, the region, the pool's eventfd, both pidfds and vx-init's descriptor; everything else is
+ * closed in it. What a fork server and a worker ignore: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE.
+ *
+ * Death. A worker watches the pidfds of fork server and scheduler, the fork server that of the scheduler. Whoever sees one die ends everything below
+ * itself and exits. Nobody kills a worker for that before VX_FS_END_MS have passed: it is the one that knows its tree, and its killer may be killed
+ * next. Only orphans of workers that are dead are killed at once. So of the three any two may die at any moment. */
 #ifndef VX_FORKSERVER_H
 #define VX_FORKSERVER_H
 

@@ -31,6 +31,11 @@ void vx_pids_free(struct vx_pids *p);
  * child that has become another user); -errno when the list cannot be read. */
 int vx_tree_kill(vx_spare_fn spare, void *arg);
 
+/* Kills and reaps until no child is left but those that are spared. Children of whom `patient` says true (NULL: none) end by themselves, sweeping
+ * what is below them; only after `patience_ms` they are killed too. That order matters: whoever kills a sweeper first and is then killed himself
+ * leaves its tree to nobody. Returns 0, or -ETIMEDOUT after `limit_ms` (0: none). Children that may not be killed (EPERM) do not count. */
+int vx_tree_end(vx_spare_fn spare, vx_spare_fn patient, void *arg, uint32_t patience_ms, uint32_t limit_ms);
+
 /* Sends `sig` once to everything below us, parents before children. A pid is pinned by a pidfd and its parent looked at again before it is
  * signalled, so that a number that was given away meanwhile is not hit. Returns how many were signalled, or -errno. */
 int vx_tree_signal(int sig, vx_spare_fn spare, void *arg);

@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How long a sweep waits for what it has killed: only an uninterruptible wait in the kernel takes longer than a moment. */
@@ -140,27 +139,20 @@ static bool is_exempt(void *pool, pid_t pid)
 	return false;
 }
 
-static void reap_orphans(struct vx_pool *p)
+static bool is_worker(void *pool, pid_t pid)
 {
-	struct vx_pids pids = {0};
+	const struct vx_pool *p = pool;
 
-	vx_tree_children(&pids);
-	for (uint32_t i = 0; i < pids.n; i++)
-		if (!is_exempt(p, pids.v[i]))
-			waitpid(pids.v[i], NULL, WNOHANG);
-	vx_pids_free(&pids);
+	for (uint32_t i = 0; i < p->n_slots; i++)
+		if (p->slots[i].has_worker && atomic_load_explicit(&vx_region_slot(&p->region, i)->worker_pid, memory_order_acquire) == (uint32_t)pid)
+			return true;
+	return false;
 }
 
 /* The fork server is dead and reaped: what it left has come to us, or comes when its parent among these dies. */
 static void sweep(struct vx_pool *p)
 {
-	uint64_t end = vx_now_ns() + SWEEP_MS * 1000000ULL;
-	struct timespec ms = {0, 1000000};
-
-	while (vx_tree_kill(is_exempt, p) > 0 && vx_now_ns() < end) {
-		reap_orphans(p);
-		nanosleep(&ms, NULL);
-	}
+	vx_tree_end(is_exempt, is_worker, p, VX_FS_END_MS, SWEEP_MS);
 }
 
 static void forget_server(struct vx_pool *p)

@@ -1,0 +1,560 @@
+/* The pool with real fork servers and workers: what a task sees, what is reported, and how attempts end. */
+#include "vxtest.h"
+#include "vxpool.h"
+
+#include "../../sched/loop/pool_internal.h"
+
+#include "vx/limits.h"
+#include "vx/proctree.h"
+
+#include <time.h>
+
+#define SH(text) ((const char *const[]){"/bin/sh", "-c", text, NULL})
+#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static struct vx_pool *pool;
+
+static int start_pool(void **state)
+{
+	(void)state;
+	pool = vxp_start(3);
+	return 0;
+}
+
+static int end_pool(void **state)
+{
+	(void)state;
+	vx_pool_end(pool);
+	return 0;
+}
+
+static struct vxp_result run(const struct vx_task_desc *d)
+{
+	struct vxp_result r = {0};
+	struct vx_err err = {0};
+
+	if (vx_pool_run(pool, 0, d, &err) < 0)
+		fail_msg("%s", err.what);
+	vxp_finish(pool, 0, &r, 20000);
+	assert_false(r.lost);
+	return r;
+}
+
+static struct vxp_result run_sh(const char *text)
+{
+	struct vx_task_desc d = vxp_desc(1, SH(text));
+
+	return run(&d);
+}
+
+static void exits_and_signals(void **state)
+{
+	struct vxp_result r = run_sh("exit 7");
+
+	(void)state;
+	assert_true(r.started);
+	assert_int_equal(r.done.end, VX_END_EXIT);
+	assert_int_equal(r.done.code, 7);
+	assert_true(r.done.end_ns >= r.done.start_ns && r.done.start_ns == r.start.start_ns && r.done.start_ns > 0);
+	vxp_free(&r);
+	r = run_sh("kill -KILL $$");
+	assert_int_equal(r.done.end, VX_END_SIGNAL);
+	assert_int_equal(r.done.signal, SIGKILL);
+	vxp_free(&r);
+	r = run_sh(":");
+	assert_int_equal(r.done.end, VX_END_EXIT);
+	assert_int_equal(r.done.code, 0);
+	assert_int_equal(r.both.len, 0);
+	vxp_free(&r);
+}
+
+static void what_a_task_sees(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, ARGV("env"));
+	struct vxp_result r;
+
+	(void)state;
+	d.env = (struct vx_strs){ARGV("PATH=/usr/bin:/bin", "A=1 2", "EMPTY=", "NL=x\ny"), 4};
+	r = run(&d);
+	assert_string_equal(vx_buf_str(&r.out), "PATH=/usr/bin:/bin\nA=1 2\nEMPTY=\nNL=x\ny\n");
+	vxp_free(&r);
+
+	d = vxp_desc(1, SH("pwd; ls /proc/$$/fd; readlink /proc/$$/fd/0; cat; grep -E '^Sig(Blk|Ign)' /proc/self/status; "
+			   "read -r pid x y z group session rest </proc/self/stat; test $session = $$ && test $group = $$ && echo leads"));
+	d.cwd = "/usr/bin";
+	r = run(&d);
+	assert_string_equal(vx_buf_str(&r.out), "/usr/bin\n0\n1\n2\n/dev/null\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nleads\n");
+	assert_string_equal(vx_buf_str(&r.err), "");
+	vxp_free(&r);
+}
+
+static void both_streams_in_order(void **state)
+{
+	struct vxp_result r = run_sh("echo 1; sleep .05; echo 2 >&2; sleep .05; echo 3; printf 'a\\0b' >&2");
+
+	(void)state;
+	assert_string_equal(vx_buf_str(&r.out), "1\n3\n");
+	assert_int_equal(r.err.len, 5);
+	assert_memory_equal(r.err.data, "2\na\0b", 5);
+	assert_memory_equal(r.both.data, "1\n2\n3\na\0b", 9);
+	vxp_free(&r);
+}
+
+static void a_lot_of_output(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, ARGV("/proc/self/exe", "-print", "8388608"));
+	struct vxp_result r;
+	char exe[4096];
+
+	(void)state;
+	assert_true(vx_readlink(AT_FDCWD, "/proc/self/exe", exe, sizeof exe) > 0);
+	d.argv.v = ARGV(exe, "-print", "8388608");
+	r = run(&d);
+	assert_int_equal(r.out.len, 8388608);
+	for (size_t i = 0; i < r.out.len; i++)
+		if ((unsigned char)r.out.data[i] != (unsigned char)(i * 7 + (i >> 12)))
+			fail_msg("byte %zu", i);
+	vxp_free(&r);
+}
+
+/* Nobody takes the output: the worker must go on reading its requests, and must not lose anything when the reader comes. */
+static void a_full_ring_stops_the_command_not_the_worker(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, SH("echo first; exec cat /dev/zero"));
+	struct vxp_result r = {0};
+	struct timespec ts = {0, 300000000};
+	uint64_t used;
+
+	(void)state;
+	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+	nanosleep(&ts, NULL);
+	used = vx_bring_used(vx_slot_output(vx_region_slot(&pool->region, 0)));
+	assert_true(used > VX_OUT_BYTES - 40000);
+	assert_int_equal(vx_pool_stop(pool, 0, SIGTERM), 0);
+	nanosleep(&ts, NULL);
+	assert_int_equal(vxp_alive("/dev/zero"), 0);
+	vxp_finish(pool, 0, &r, 5000);
+	assert_int_equal(r.done.end, VX_END_STOPPED);
+	assert_int_equal(r.done.signal, SIGTERM);
+	assert_true(r.out.len > used);
+	assert_memory_equal(r.out.data, "first\n", 6);
+	vxp_free(&r);
+}
+
+static void time_limits(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, SH("trap 'echo bye; exit 3' TERM; while :; do sleep .01; done"));
+	struct vxp_result r;
+
+	(void)state;
+	d.timeout_ms = 150;
+	r = run(&d);
+	assert_int_equal(r.done.end, VX_END_TIMEOUT);
+	assert_int_equal(r.done.code, 3);
+	assert_string_equal(vx_buf_str(&r.out), "bye\n");
+	vxp_free(&r);
+
+	/* The whole tree hears of it, and the whole tree goes: here the shell and a child ignore it. */
+	d.argv.v = SH("trap '' TERM; setsid sleep 86123 & sleep 86123");
+	d.grace_ms = 100;
+	r = run(&d);
+	assert_int_equal(r.done.end, VX_END_TIMEOUT);
+	assert_int_equal(r.done.signal, SIGKILL);
+	assert_true(r.done.end_ns - r.done.start_ns > 240000000ULL);
+	assert_int_equal(vxp_alive("86123"), 0);
+	vxp_free(&r);
+
+	/* The shell goes at once; what it ran still has the grace for itself. */
+	d.argv.v = SH("(trap 'sleep .1; echo cleaned up; exit' TERM; echo ready; while :; do sleep .01; done) & wait");
+	d.grace_ms = 5000;
+	r = run(&d);
+	assert_int_equal(r.done.end, VX_END_TIMEOUT);
+	assert_string_equal(vx_buf_str(&r.out), "ready\ncleaned up\n");
+	vxp_free(&r);
+}
+
+static void stops(void **state)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
+	struct vx_task_desc d = vxp_desc(1, SH("trap 'exit 9' INT TERM; echo ready; while :; do sleep .01; done"));
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct vxp_result r = {0};
+		struct vx_pool_event e = {0};
+
+		assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+		while (e.kind != VX_POOL_OUTPUT)
+			assert_int_equal(vxp_event(pool, &e, 5000), 1);
+		assert_int_equal(vx_pool_run(pool, 0, &d, NULL), -EBUSY);
+		assert_int_equal(vx_pool_stop(pool, 0, signals[i]), 0);
+		vxp_finish(pool, 0, &r, 5000);
+		assert_int_equal(r.done.end, VX_END_STOPPED);
+		if (signals[i] == SIGKILL)
+			assert_int_equal(r.done.signal, SIGKILL);
+		else
+			assert_int_equal(r.done.code, 9);
+		vxp_free(&r);
+	}
+	assert_int_equal(vx_pool_stop(pool, 0, SIGTERM), 0); /* free: nothing happens */
+}
+
+static void leftovers_go_with_the_command(void **state)
+{
+	struct vxp_result r = run_sh("sleep 86124 & setsid sleep 86124 & (setsid sh -c 'trap \"\" TERM HUP; sleep 86124 & sleep 86124' &) ; "
+				     "(sleep 86124 &) & (exec setsid -f sleep 86124); echo done");
+
+	(void)state;
+	assert_int_equal(r.done.end, VX_END_EXIT);
+	assert_int_equal(r.done.flags & VX_DONE_CUT_LEFTOVER, 0);
+	assert_string_equal(vx_buf_str(&r.out), "done\n");
+	assert_int_equal(vxp_alive("86124"), 0);
+	vxp_free(&r);
+}
+
+/* Somebody outside the tree has the pipe open: what was written is there, later writes within the time too, then it is cut and said. */
+static void a_pipe_held_open_is_cut(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, SH("echo $$; sleep .2; echo last"));
+	struct vxp_result r = {0};
+	struct vx_pool_event e = {0};
+	char path[64];
+	uint64_t before;
+	int fd, pid;
+
+	(void)state;
+	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+	while (e.kind != VX_POOL_OUTPUT)
+		assert_int_equal(vxp_event(pool, &e, 5000), 1);
+	pid = atoi(e.bytes);
+	snprintf(path, sizeof path, "/proc/%d/fd/1", pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	while (kill(pid, 0) == 0)
+		nanosleep(&(struct timespec){0, 5000000}, NULL);
+	before = vx_now_ns();
+	assert_int_equal(write(fd, "late\n", 5), 5);
+	vxp_finish(pool, 0, &r, 5000);
+	assert_true(vx_now_ns() - before > 200000000ULL);
+	assert_int_equal(r.done.flags & VX_DONE_CUT_LEFTOVER, VX_DONE_CUT_LEFTOVER);
+	assert_int_equal(r.done.end, VX_END_EXIT);
+	assert_string_equal(vx_buf_str(&r.out), "last\nlate\n");
+	close(fd);
+	vxp_free(&r);
+}
+
+static void what_cannot_be_started(void **state)
+{
+	static const struct {
+		const char *argv0, *cwd, *says;
+	} cases[] = {
+		{"/bin/true", "/no/such/dir", "chdir: cwd does not exist: /no/such/dir"},
+		{"/bin/true", "/etc/passwd", "chdir: cannot enter /etc/passwd: Not a directory"},
+		{"/etc/passwd", "/", "exec: /etc/passwd is not executable"},
+		{"/no/such/program", "/", "exec: /no/such/program does not exist"},
+		{"no-such-program", "/", "exec: no-such-program is not found on the task's PATH"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct vx_task_desc d = vxp_desc(1, ARGV(cases[i].argv0));
+		struct vxp_result r;
+
+		d.cwd = cases[i].cwd;
+		r = run(&d);
+		assert_false(r.started);
+		assert_int_equal(r.done.end, VX_END_SPAWN);
+		assert_string_equal(r.done.text, cases[i].says);
+		vxp_free(&r);
+	}
+}
+
+static void scripts_that_cannot_be_started(void **state)
+{
+	char *dir = vxt_tmpdir();
+	struct vx_task_desc d = vxp_desc(1, ARGV("./a"));
+	struct vxp_result r;
+
+	(void)state;
+	vxt_write(dir, "a", "#!/no/such/interpreter\n");
+	vxt_write(dir, "b", "no program");
+	assert_int_equal(chmod(vxt_path(dir, "a"), 0755), 0);
+	assert_int_equal(chmod(vxt_path(dir, "b"), 0755), 0);
+	d.cwd = dir;
+	r = run(&d);
+	assert_non_null(strstr(r.done.text, "interpreter in its #! line"));
+	vxp_free(&r);
+	/* A relative entry of PATH is the task's, not ours. */
+	d.argv.v = ARGV("b");
+	d.env = (struct vx_strs){ARGV("PATH=."), 1};
+	r = run(&d);
+	assert_non_null(strstr(r.done.text, "b is not a program and has no #! line"));
+	vxp_free(&r);
+	vxt_rm(dir);
+}
+
+static void a_persistent_task_keeps_its_stdin(void **state)
+{
+	struct vx_task_desc d = vxp_desc(5, SH("echo up; cat; echo stdin ended"));
+	struct vxp_result r = {0};
+	struct vx_pool_event e;
+
+	(void)state;
+	d.persistent = true;
+	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+	assert_int_equal(vxp_event(pool, &e, 5000), 1);
+	assert_int_equal(e.kind, VX_POOL_STARTED);
+	assert_int_equal(vxp_event(pool, &e, 5000), 1);
+	assert_int_equal(e.kind, VX_POOL_OUTPUT);
+	assert_int_equal(vxp_event(pool, &e, 300), 0);
+	vx_pool_stop(pool, 0, SIGTERM);
+	vxp_finish(pool, 0, &r, 5000);
+	assert_int_equal(r.done.end, VX_END_STOPPED);
+	assert_int_equal(r.both.len, 0);
+	vxp_free(&r);
+}
+
+static void what_it_used(void **state)
+{
+	char exe[4096];
+	struct vx_task_desc d = vxp_desc(1, SH(":"));
+	struct vxp_result r;
+
+	(void)state;
+	assert_true(vx_readlink(AT_FDCWD, "/proc/self/exe", exe, sizeof exe) > 0);
+	d.argv = (struct vx_strs){ARGV(exe, "-use", "48", "120"), 4}; /* MiB, ms */
+	r = run(&d);
+	assert_int_equal(r.done.code, 0);
+	assert_true(r.done.peak_bytes > 48 << 20 && r.done.peak_bytes < 80 << 20);
+	assert_int_equal(r.done.flags & VX_DONE_PEAK_IS_TREE, 0);
+	assert_true(r.done.cpu_ns >= 115000000 && r.done.cpu_ns < 1000000000);
+	vxp_free(&r);
+	/* Grandchildren that a subshell waited for, and orphans that only we reap. */
+	d.argv = (struct vx_strs){ARGV("/bin/sh", "-c", "($1 -use 8 60); $1 -use 8 60 & exec sleep .3", "-", exe), 5};
+	r = run(&d);
+	assert_true(r.done.cpu_ns >= 58000000 && r.done.cpu_ns < 1000000000);
+	vxp_free(&r);
+}
+
+static void memory_limit(void **state)
+{
+	char exe[4096];
+	struct vx_task_desc d = vxp_desc(1, SH(":"));
+	struct vxp_result r;
+
+	(void)state;
+	assert_true(vx_readlink(AT_FDCWD, "/proc/self/exe", exe, sizeof exe) > 0);
+	d.argv = (struct vx_strs){ARGV(exe, "-use", "100", "0"), 4};
+	d.memory_bytes = 40 << 20;
+	r = run(&d);
+	if (r.done.flags & VX_DONE_NO_MEMORY_LIMIT) {
+		assert_int_equal(r.done.end, VX_END_EXIT);
+		vxp_free(&r);
+		skip(); /* no cgroup can be had here */
+	}
+	assert_int_equal(r.done.end, VX_END_OOM);
+	assert_int_equal(r.done.flags & VX_DONE_PEAK_IS_TREE, VX_DONE_PEAK_IS_TREE);
+	assert_true(r.done.peak_bytes > 20 << 20 && r.done.peak_bytes <= 40 << 20);
+	vxp_free(&r);
+	d.memory_bytes = 300 << 20;
+	r = run(&d);
+	assert_int_equal(r.done.end, VX_END_EXIT);
+	assert_true(r.done.peak_bytes > 100 << 20 && r.done.peak_bytes < 200 << 20);
+	vxp_free(&r);
+}
+
+static void one_too_large_is_refused(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, SH(":"));
+	char *big = malloc(VX_MAX_DESC_BYTES + 1);
+	struct vx_err err = {0};
+	struct vxp_result r;
+
+	(void)state;
+	memset(big, 'x', VX_MAX_DESC_BYTES);
+	big[VX_MAX_DESC_BYTES] = 0;
+	d.argv.v = ARGV("/bin/sh", "-c", big);
+	assert_int_equal(vx_pool_run(pool, 0, &d, &err), -E2BIG);
+	assert_non_null(strstr(err.what, "p#t"));
+	/* One that fits the limit and not the system's own (MAX_ARG_STRLEN) fails when it is started. */
+	big[VX_MAX_DESC_BYTES - 1000] = 0;
+	r = run(&d);
+	assert_int_equal(r.done.end, VX_END_SPAWN);
+	assert_non_null(strstr(r.done.text, "longer than the system allows"));
+	vxp_free(&r);
+	free(big);
+	r = run_sh("exit 2");
+	assert_int_equal(r.done.code, 2);
+	vxp_free(&r);
+}
+
+/* A worker that writes nonsense is killed, its task lost, and the slot goes on with another. */
+static void nonsense_in_shared_memory(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, SH("sleep 86125"));
+	struct vxp_result r = {0};
+	struct vx_pool_event e;
+
+	(void)state;
+	for (int which = 0; which < 3; which++) {
+		struct vx_slot *s = vx_region_slot(&pool->region, 1);
+
+		assert_int_equal(vx_pool_run(pool, 1, &d, NULL), 0);
+		assert_int_equal(vxp_event(pool, &e, 5000), 1);
+		assert_int_equal(e.kind, VX_POOL_STARTED);
+		if (which == 0) {
+			vx_slot_dones(s)->tail += 100;
+		} else if (which == 1) {
+			vx_slot_output(s)->tail += 1 << 30;
+		} else {
+			struct vx_done lie = {.kind = VX_DONE_EXITED, .task = 77};
+
+			assert_int_equal(vx_ring_push(vx_slot_dones(s), &lie), 0);
+		}
+		vx_pool_stop(pool, 1, SIGCONT); /* the worker has no reason to wake us */
+		assert_int_equal(vx_pool_next(pool, &e), 0);
+		vxp_finish(pool, 1, &r, 5000);
+		assert_true(r.lost);
+		assert_int_equal(r.done.end, VX_END_LOST);
+		assert_non_null(strstr(r.done.text, "nonsense"));
+		assert_int_equal(vxp_alive("86125"), 0);
+		vxp_free(&r);
+	}
+}
+
+static void many_slots_at_once(void **state)
+{
+	struct vx_task_desc d = vxp_desc(0, SH("echo $A; sleep .05"));
+	int over = 0, got = 0;
+	struct vx_pool_event e;
+	char a[16];
+
+	(void)state;
+	d.env.v = ARGV("PATH=/usr/bin:/bin", a);
+	for (uint32_t i = 0; i < 3; i++) {
+		d.task = 10 + i;
+		snprintf(a, sizeof a, "A=%u", i);
+		assert_int_equal(vx_pool_run(pool, i, &d, NULL), 0);
+	}
+	while (over < 3) {
+		assert_int_equal(vxp_event(pool, &e, 5000), 1);
+		assert_int_equal(e.task, 10 + e.slot);
+		if (e.kind == VX_POOL_OUTPUT) {
+			assert_int_equal(e.length, 2);
+			assert_int_equal(*(const char *)e.bytes, '0' + e.slot);
+			got++;
+		}
+		over += e.kind == VX_POOL_EXITED;
+	}
+	assert_int_equal(got, 3);
+}
+
+/* Counted, not timed: a run of short tasks costs one wake of the worker each, and no more processes than slots. */
+static void wakes_are_few(void **state)
+{
+	struct vx_pool *p = vxp_start(1);
+	struct vx_task_desc d = vxp_desc(1, SH(":"));
+	struct vx_pool_stats s;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		struct vxp_result r = {0};
+
+		assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
+		vxp_finish(p, 0, &r, 5000);
+		vxp_free(&r);
+	}
+	vx_pool_stats(p, &s);
+	assert_int_equal(s.dispatches, 50);
+	assert_int_equal(s.workers, 1);
+	assert_int_equal(s.fork_servers, 1);
+	assert_int_equal(s.box_hosts, 0);
+	assert_true(s.wakes < 50); /* the first task is found without */
+	vx_pool_end(p);
+}
+
+static void nothing_leaks(void **state)
+{
+	int before = vxt_open_fds();
+	struct vx_pids kids = {0};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct vx_pool *p = vxp_start(VX_MAX_SLOTS);
+		struct vx_task_desc d = vxp_desc(1, SH("sleep 86126"));
+
+		if (i > 0)
+			assert_int_equal(vx_pool_run(p, 4095, &d, NULL), 0);
+		if (i > 1)
+			assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
+		nanosleep(&(struct timespec){0, 50000000}, NULL);
+		vx_pool_end(p);
+		assert_int_equal(vxp_alive("86126"), 0);
+	}
+	assert_int_equal(vxt_open_fds(), before);
+	assert_int_equal(vx_tree_children(&kids), 0);
+	assert_int_equal(kids.n, 1); /* the group's own fork server */
+	vx_pids_free(&kids);
+}
+
+/* ---- what the tasks run ---- */
+
+static int use(int mib, int ms)
+{
+	size_t n = (size_t)mib << 20;
+	volatile char *p = malloc(n + 1);
+	clock_t end;
+
+	for (size_t i = 0; i < n; i += 4096)
+		p[i] = (char)i;
+	end = clock() + (clock_t)ms * CLOCKS_PER_SEC / 1000;
+	while (clock() < end)
+		;
+	return 0;
+}
+
+static int print(size_t n)
+{
+	char buf[4099];
+	size_t at = 0, k;
+
+	while (at < n) {
+		for (k = 0; k < sizeof buf && at < n; k++, at++)
+			buf[k] = (char)(at * 7 + (at >> 12));
+		if (vx_write_full(1, buf, k) < 0)
+			return 1;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exits_and_signals),
+		cmocka_unit_test(what_a_task_sees),
+		cmocka_unit_test(both_streams_in_order),
+		cmocka_unit_test(a_lot_of_output),
+		cmocka_unit_test(a_full_ring_stops_the_command_not_the_worker),
+		cmocka_unit_test(time_limits),
+		cmocka_unit_test(stops),
+		cmocka_unit_test(leftovers_go_with_the_command),
+		cmocka_unit_test(a_pipe_held_open_is_cut),
+		cmocka_unit_test(what_cannot_be_started),
+		cmocka_unit_test(scripts_that_cannot_be_started),
+		cmocka_unit_test(a_persistent_task_keeps_its_stdin),
+		cmocka_unit_test(what_it_used),
+		cmocka_unit_test(memory_limit),
+		cmocka_unit_test(one_too_large_is_refused),
+		cmocka_unit_test(nonsense_in_shared_memory),
+		cmocka_unit_test(many_slots_at_once),
+		cmocka_unit_test(wakes_are_few),
+		cmocka_unit_test(nothing_leaks),
+	};
+
+	vxp_main(argc, argv);
+	if (argc > 3 && strcmp(argv[1], "-use") == 0)
+		return use(atoi(argv[2]), atoi(argv[3]));
+	if (argc > 2 && strcmp(argv[1], "-print") == 0)
+		return print(strtoul(argv[2], NULL, 10));
+	return cmocka_run_group_tests_name("pool", tests, start_pool, end_pool);
+}

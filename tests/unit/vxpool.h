@@ -1,0 +1,170 @@
+/* For tests that run a pool: the test program is its own fork server. Include after vxtest.h; main() begins with vxp_main(argc, argv). */
+#ifndef VXPOOL_H
+#define VXPOOL_H
+
+#include "vx/buf.h"
+#include "vx/clock.h"
+#include "vx/err.h"
+#include "vx/pool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+
+VXT_UNUSED static void vxp_main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "-forkserver") == 0)
+		exit(vx_forkserver_main(argc, argv));
+	if (argc > 1 && strcmp(argv[1], "-boxhost") == 0)
+		exit(vx_boxhost_main(argc, argv));
+}
+
+/* What one task came to. */
+struct vxp_result {
+	bool started, over, lost;
+	struct vx_done start, done;
+	struct vx_buf out, err, both; /* both: in the order of arrival */
+	uint64_t last_frame_ns;
+};
+
+VXT_UNUSED static struct vx_pool *vxp_start(uint32_t slots)
+{
+	struct vx_pool_opts o = {.slots = slots};
+	struct vx_pool *p = NULL;
+	struct vx_err err = {0};
+
+	if (vx_pool_start(&o, &p, &err) < 0)
+		fail_msg("%s", err.what);
+	return p;
+}
+
+VXT_UNUSED static struct vx_task_desc vxp_desc(uint32_t task, const char *const *argv)
+{
+	static const char *const env[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
+	struct vx_task_desc d = {.task = task, .id = "p#t", .cwd = "/", .grace_ms = 500};
+
+	d.env = (struct vx_strs){env, 2};
+	d.argv.v = argv;
+	while (argv[d.argv.n] != NULL)
+		d.argv.n++;
+	return d;
+}
+
+/* One event, waiting for it at most `ms`; 0 when none came. */
+VXT_UNUSED static int vxp_event(struct vx_pool *p, struct vx_pool_event *e, int ms)
+{
+	uint64_t end = vx_now_ns() + (uint64_t)ms * 1000000;
+
+	for (;;) {
+		struct pollfd f = {vx_pool_fd(p), POLLIN, 0};
+		int r = vx_pool_next(p, e);
+		uint64_t now = vx_now_ns();
+
+		if (r != 0)
+			return r;
+		if (now >= end)
+			return 0;
+		poll(&f, 1, (int)((end - now) / 1000000) + 1);
+	}
+}
+
+VXT_UNUSED static void vxp_take(struct vxp_result *r, const struct vx_pool_event *e)
+{
+	if (r->out.max == 0)
+		r->out = r->err = r->both = VX_BUF(64 << 20);
+	if (e->kind == VX_POOL_STARTED) {
+		assert_false(r->started);
+		r->started = true;
+		r->start = e->done;
+	} else if (e->kind == VX_POOL_OUTPUT) {
+		assert_false(r->over);
+		assert_true(e->ns >= r->last_frame_ns);
+		r->last_frame_ns = e->ns;
+		vx_buf_add(e->stream == 1 ? &r->out : &r->err, e->bytes, e->length);
+		vx_buf_add(&r->both, e->bytes, e->length);
+	} else {
+		assert_false(r->over);
+		r->over = true;
+		r->lost = e->kind == VX_POOL_LOST;
+		r->done = e->done;
+	}
+}
+
+/* Until the slot's task is over; other slots' events must not come. */
+VXT_UNUSED static void vxp_finish(struct vx_pool *p, uint32_t slot, struct vxp_result *r, int ms)
+{
+	uint64_t end = vx_now_ns() + (uint64_t)ms * 1000000;
+	struct vx_pool_event e;
+
+	while (!r->over) {
+		int n = vxp_event(p, &e, 200);
+
+		if (n < 0 || vx_now_ns() > end)
+			fail_msg("the task is not over after %d ms", ms);
+		if (n == 0)
+			continue;
+		assert_int_equal(e.slot, slot);
+		vxp_take(r, &e);
+	}
+}
+
+static bool vxp_has_word(const char *pid, const char *word)
+{
+	char path[300], buf[4096];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%s/cmdline", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, buf, sizeof buf - 1) : 0;
+	vx_close(fd);
+	if (n <= 0)
+		return false;
+	buf[n] = 0;
+	for (const char *p = buf; p < buf + n; p += strlen(p) + 1)
+		if (strcmp(p, word) == 0)
+			return true;
+	return false;
+}
+
+/* How many processes have `word` as one of their arguments; a zombie has none. Sends them `sig` if it is not 0. */
+static int vxp_each(const char *word, int sig)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	int found = 0;
+
+	assert_non_null(d);
+	while ((e = readdir(d)) != NULL) {
+		if (e->d_name[0] < '1' || e->d_name[0] > '9' || !vxp_has_word(e->d_name, word))
+			continue;
+		found++;
+		if (sig != 0)
+			kill(atoi(e->d_name), sig);
+	}
+	closedir(d);
+	return found;
+}
+
+VXT_UNUSED static int vxp_alive(const char *word)
+{
+	return vxp_each(word, 0);
+}
+
+/* Cleans up after a failure. `word` must be one that only this test's processes have. */
+VXT_UNUSED static void vxp_kill(const char *word)
+{
+	for (int i = 0, quiet = 0; i < 200 && quiet < 3; i++)
+		quiet = vxp_each(word, SIGKILL) > 0 ? 0 : quiet + 1;
+}
+
+VXT_UNUSED static void vxp_free(struct vxp_result *r)
+{
+	vx_buf_free(&r->out);
+	vx_buf_free(&r->err);
+	vx_buf_free(&r->both);
+	*r = (struct vxp_result){0};
+}
+
+#endif
