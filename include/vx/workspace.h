@@ -10,7 +10,8 @@ struct vx_err;
 /* The workspace that claims `start` (absolute or relative to the cwd). *ret_root is canonical. -ENOENT when there is none above it. */
 int vx_workspace_find(const char *start, struct vx_arena *a, char **ret_root, struct vx_err *err);
 
-/* Lists members, reads manifests, makes package edges, sorts projects by directory. Settings and tasks stay empty (config.h fills them). */
+/* Lists members, reads manifests, makes package edges, sorts projects by directory. Tasks stay empty (config.h fills
+ * them), and settings too but for `turbo`: there is a turbo.json at the root and no configuration of vx's own anywhere. The root is then called "//". */
 int vx_workspace_load(const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err);
 
 /* The project whose directory holds `dir` most narrowly; VX_MAP_NONE when none does. */

@@ -1,6 +1,7 @@
 #include "vx/config.h"
 
 #include "cfg.h"
+#include "turbo.h"
 
 #include "vx/arena.h"
 #include "vx/assert.h"
@@ -203,11 +204,11 @@ int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *e
 {
 	struct loader l = {.ws = ws, .a = a, .err = err, .base = {-1, ws->root}, .text = VX_BUF(VX_MAX_CONFIG_BYTES)};
 
-	ws->settings = (struct vx_ws_settings){.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true};
+	ws->settings = (struct vx_ws_settings){.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true, .turbo = ws->settings.turbo};
 	l.base.fd = vx_open(AT_FDCWD, ws->root, O_PATH | O_DIRECTORY, 0);
 	if (l.base.fd < 0)
 		return vx_err_set(err, l.base.fd, "cannot enter %s: %s", ws->root, vx_strerror(l.base.fd));
-	int r = load_vx(&l);
+	int r = ws->settings.turbo ? turbo_load(ws, &l.base, a, err) : load_vx(&l);
 	vx_buf_free(&l.text);
 	vx_close(l.base.fd);
 	return r;

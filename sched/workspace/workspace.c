@@ -170,7 +170,7 @@ static int add_project(struct loader *l, const char *dir, uint32_t files, const 
 {
 	struct vx_workspace *ws = l->ws;
 	uint32_t i = ws->n_projects;
-	int r = check_name(l, manifest_path, m->name);
+	int r = strcmp(dir, ".") == 0 && ws->settings.turbo ? 0 : check_name(l, manifest_path, m->name);
 
 	if (r < 0)
 		return r;
@@ -329,6 +329,38 @@ static void find_nested(struct loader *l)
 		ws->projects[i].nested = vx_strlist_done(&in[i]);
 }
 
+/* Turborepo's file counts only where nothing of ours is to be seen anywhere. */
+static bool is_turbo(uint32_t root_files, const struct vx_members *members)
+{
+	enum {
+		OURS = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS |
+		       VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS | VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC
+	};
+	uint32_t files = root_files;
+
+	for (uint32_t i = 0; i < members->n; i++)
+		files |= members->v[i].files;
+	return !(files & OURS) && (root_files & (VX_HAS_TURBO_JSON | VX_HAS_TURBO_JSONC));
+}
+
+/* The root is a project when it has a name. To Turborepo it always is one, and its name is // whatever its manifest says. */
+static int add_root(struct loader *l, const struct root_info *info)
+{
+	struct vx_manifest m = info->manifest;
+	int r;
+
+	if (!info->has_manifest || (!l->ws->settings.turbo && !(m.name && *m.name)))
+		return 0;
+	if (l->ws->settings.turbo)
+		m.name = "//";
+	r = add_project(l, ".", l->ws->root_files, "package.json", &m);
+	if (r == 0) {
+		l->ws->root_project = 0;
+		vx_map_puts(&l->ws->by_name, "//", 0);
+	}
+	return r;
+}
+
 static int load_projects(struct loader *l, const struct root_info *info, const struct vx_members *members)
 {
 	struct vx_workspace *ws = l->ws;
@@ -342,13 +374,8 @@ static int load_projects(struct loader *l, const struct root_info *info, const s
 	l->manifests = vx_arena_array(l->scratch, (size_t)members->n + 1, sizeof *l->manifests);
 	vx_map_reserve(&ws->by_name, members->n + 2);
 	vx_map_reserve(&ws->by_dir, members->n + 2);
-	if (info->has_manifest && info->manifest.name && *info->manifest.name) {
-		r = add_project(l, ".", ws->root_files, "package.json", &info->manifest);
-		if (r == 0) {
-			ws->root_project = 0;
-			vx_map_puts(&ws->by_name, "//", 0);
-		}
-	}
+	ws->settings.turbo = is_turbo(ws->root_files, members);
+	r = add_root(l, info);
 	for (uint32_t i = 0; i < members->n && r == 0; i++)
 		r = load_member(l, &members->v[i]);
 	if (r == 0)
