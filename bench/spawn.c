@@ -71,8 +71,9 @@ static int measure(int rounds, size_t heap_bytes)
 		uint64_t *v = ns + (size_t)w * (size_t)rounds;
 
 		qsort(v, (size_t)rounds, sizeof *v, by_value);
+		uint64_t p50 = v[rounds / 2], p90 = v[rounds * 9 / 10];
 		printf("{\"bench\": \"spawn\", \"way\": \"%s\", \"heap_bytes\": %zu, \"rounds\": %d, \"p50_us\": %.0f, \"p90_us\": %.0f}\n", names[w],
-			heap_bytes, rounds, (double)v[rounds / 2] / 1e3, (double)v[rounds * 9 / 10] / 1e3);
+			heap_bytes, rounds, (double)p50 / 1e3, (double)p90 / 1e3);
 	}
 	free(ns);
 	return 0;

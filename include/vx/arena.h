@@ -17,18 +17,21 @@ struct vx_arena {
 	size_t used_bytes;           /* handed out in all, for reports and tests */
 };
 
-void *vx_arena_alloc(struct vx_arena *a, size_t bytes);
-void *vx_arena_array(struct vx_arena *a, size_t count, size_t item_bytes); /* overflow-checked */
-void *vx_arena_dup(struct vx_arena *a, const void *p, size_t bytes);
-char *vx_arena_strdup(struct vx_arena *a, const char *s);
-char *vx_arena_strndup(struct vx_arena *a, const char *s, size_t n); /* copies n bytes and adds a NUL */
-char *vx_arena_printf(struct vx_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define VX_NEVER_NULL __attribute__((malloc, returns_nonnull, warn_unused_result))
+
+void *vx_arena_alloc(struct vx_arena *a, size_t bytes) __attribute__((malloc, returns_nonnull));
+void *vx_arena_array(struct vx_arena *a, size_t count, size_t item_bytes) __attribute__((malloc, returns_nonnull)); /* overflow-checked */
+void *vx_arena_dup(struct vx_arena *a, const void *p, size_t bytes)
+	__attribute__((returns_nonnull, warn_unused_result)); /* may hold pointers: not "malloc" */
+char *vx_arena_strdup(struct vx_arena *a, const char *s) VX_NEVER_NULL;
+char *vx_arena_strndup(struct vx_arena *a, const char *s, size_t n) VX_NEVER_NULL; /* copies n bytes and adds a NUL */
+char *vx_arena_printf(struct vx_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3))) VX_NEVER_NULL;
 void vx_arena_free(struct vx_arena *a); /* frees everything; the arena is empty and usable again */
 
 /* malloc, calloc and realloc that abort with one line instead of returning NULL. */
-void *vx_xmalloc(size_t bytes);
-void *vx_xcalloc(size_t count, size_t bytes);
-void *vx_xrealloc(void *p, size_t bytes);
-char *vx_xstrdup(const char *s);
+void *vx_xmalloc(size_t bytes) VX_NEVER_NULL;
+void *vx_xcalloc(size_t count, size_t bytes) VX_NEVER_NULL;
+void *vx_xrealloc(void *p, size_t bytes) __attribute__((returns_nonnull, warn_unused_result));
+char *vx_xstrdup(const char *s) VX_NEVER_NULL;
 
 #endif

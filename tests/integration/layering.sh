@@ -120,12 +120,11 @@ for t, users in sorted(third.items()):
 
 # Symbols say what includes cannot: a declaration may come by way of any header.
 defined, used = {}, {}
-for f in sources:
-    obj = f"{build}/obj/{f[:-2]}.o"
-    if not f.endswith(".c") or not os.path.exists(obj):
-        continue
-    for line in subprocess.run(["nm", "-g", obj], capture_output=True, text=True, check=True).stdout.splitlines():
-        kind, name = line.split()[-2:]
+objects = {f"{build}/obj/{f[:-2]}.o": f for f in sources if f.endswith(".c") and os.path.exists(f"{build}/obj/{f[:-2]}.o")}
+if objects:
+    for line in subprocess.run(["nm", "-A", "-g", *objects], capture_output=True, text=True, check=True).stdout.splitlines():
+        where, kind, name = line.rpartition(":")[0], *line.split()[-2:]
+        f = objects[where]
         if kind == "U":
             used.setdefault(f, set()).add(name)
         elif kind not in "wv":
