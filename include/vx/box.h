@@ -35,11 +35,11 @@ int vx_box_new(const struct vx_box_opts *o, struct vx_box **ret); /* starts noth
 /* `out_fd`, `err_fd`: the write ends of the capture pipes; `in_fd`: stdin, -1 /dev/null. All stay the caller's. */
 int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err);
 int vx_box_arm(struct vx_box *b, struct vx_err *err);
-int vx_box_fd(const struct vx_box *b);   /* changes after a loss: ask before each poll; -1 while there is no host */
+int vx_box_fd(const struct vx_box *b); /* changes after a loss: ask before each poll; -1 while there is no host */
 int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *ret); /* 1, 0 nothing now */
 int vx_box_signal(struct vx_box *b, int sig);
-pid_t vx_box_pid(const struct vx_box *b);  /* 0 while there is none; the worker's sweep must spare it */
-void vx_box_free(struct vx_box *b);        /* ends the host and reaps it */
+pid_t vx_box_pid(const struct vx_box *b); /* 0 while there is none; the worker's sweep must spare it */
+void vx_box_free(struct vx_box *b);       /* ends the host and reaps it */
 
 /* Sweeps what earlier runs left on record in `record_dir` (a record is locked by whoever may still use it). Called once at the start of a run. */
 int vx_box_sweep_records(const char *record_dir);

@@ -29,9 +29,9 @@
 struct vx_init_payload {
 	uint32_t magic, total_bytes;
 	uint32_t argc, envc;
-	uint32_t argv, env;  /* multiples of 8 */
-	uint32_t cwd;        /* a string */
-	uint32_t path;       /* where argv[0] is looked for when it has no '/': a PATH-like string */
+	uint32_t argv, env; /* multiples of 8 */
+	uint32_t cwd;       /* a string */
+	uint32_t path;      /* where argv[0] is looked for when it has no '/': a PATH-like string */
 };
 
 enum vx_init_kind { VX_INIT_READY = 1, VX_INIT_STARTED, VX_INIT_FAILED, VX_INIT_EXITED };
@@ -39,11 +39,11 @@ enum vx_init_step { VX_INIT_STEP_SETUP = 1, VX_INIT_STEP_PAYLOAD, VX_INIT_STEP_C
 
 struct vx_init_msg {
 	uint32_t kind;
-	int32_t step, error;     /* FAILED: a step, an errno */
-	int32_t status;          /* EXITED: as of wait(2) */
-	uint64_t ns;             /* CLOCK_MONOTONIC, when it happened */
+	int32_t step, error;         /* FAILED: a step, an errno */
+	int32_t status;              /* EXITED: as of wait(2) */
+	uint64_t ns;                 /* CLOCK_MONOTONIC, when it happened */
 	uint64_t user_us, system_us; /* EXITED: of every process that ended inside */
-	uint64_t max_rss_kib;    /* EXITED: of the largest of them */
+	uint64_t max_rss_kib;        /* EXITED: of the largest of them */
 };
 
 struct vx_init_cmd {

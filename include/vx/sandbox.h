@@ -22,8 +22,8 @@ struct vx_json;
 
 /* exec.sandbox as written. Lists keep the file's order. Validated at load (hosts, ports, empties). */
 struct vx_sbx_decl {
-	struct vx_strs read, write;             /* allow.read, allow.write */
-	bool net_all, unix_all, bind_all;       /* `true` */
+	struct vx_strs read, write;       /* allow.read, allow.write */
+	bool net_all, unix_all, bind_all; /* `true` */
 	struct vx_strs net_allow, net_deny;
 	struct vx_strs unix_paths;
 	const uint16_t *bind_ports;
@@ -43,16 +43,16 @@ struct vx_sbx_package {
 /* What the scheduler knows and a worker cannot find out. */
 struct vx_sbx_spec {
 	struct vx_sbx_decl decl;
-	const char *root;             /* canonical workspace root */
-	const char *project_dir;      /* relative to the root; "." for the root project */
-	struct vx_strs nested;        /* directories of projects nested in this one, relative to the root */
-	struct vx_strs store_dirs;    /* canonical: the cache directory and whatever else of ours must stay hidden */
+	const char *root;                      /* canonical workspace root */
+	const char *project_dir;               /* relative to the root; "." for the root project */
+	struct vx_strs nested;                 /* directories of projects nested in this one, relative to the root */
+	struct vx_strs store_dirs;             /* canonical: the cache directory and whatever else of ours must stay hidden */
 	const struct vx_sbx_package *packages; /* all members of the workspace that a link may name */
 	uint32_t n_packages;
-	bool narrow;                  /* the task has `cache` and is not persistent: only keyed packages are granted */
-	const char *home;             /* HOME of who started vx; "" none */
-	const char *record_dir;       /* .vx/sweep: where what was created is written down for the next run's sweep */
-	bool weaker;                  /* the nested profile was agreed on */
+	bool narrow;            /* the task has `cache` and is not persistent: only keyed packages are granted */
+	const char *home;       /* HOME of who started vx; "" none */
+	const char *record_dir; /* .vx/sweep: where what was created is written down for the next run's sweep */
+	bool weaker;            /* the nested profile was agreed on */
 };
 
 /* How the resolver asks about the file system. Every path given is absolute and, its last component aside, free of links (the resolver follows links
@@ -61,10 +61,10 @@ enum vx_fact_type { VX_FACT_NONE, VX_FACT_FILE, VX_FACT_DIR, VX_FACT_LINK, VX_FA
 struct vx_sbx_facts {
 	void *self;
 	int (*lstat)(void *self, const char *path, enum vx_fact_type *ret_type, uid_t *ret_uid, mode_t *ret_mode); /* absent: 0 and NONE */
-	int (*list)(void *self, const char *dir, struct vx_arena *a, struct vx_strs *ret);    /* names, any order */
+	int (*list)(void *self, const char *dir, struct vx_arena *a, struct vx_strs *ret);                         /* names, any order */
 	int (*readlink)(void *self, const char *path, struct vx_arena *a, char **ret);
-	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret);        /* small files: a worktree's .git */
-	uid_t uid;                                                                            /* who runs the task */
+	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret); /* small files: a worktree's .git */
+	uid_t uid;                                                                     /* who runs the task */
 };
 struct vx_sbx_facts vx_sbx_real_facts(void); /* the file system as this process sees it, its uid */
 
@@ -75,7 +75,17 @@ enum vx_mount_kind {
 	VX_MNT_HIDE_DIR,  /* an empty directory over `target` */
 	VX_MNT_DEVICE,    /* a device node, bound */
 };
-enum vx_mount_why { VX_WHY_BASE, VX_WHY_READ, VX_WHY_WRITE, VX_WHY_DEPENDENCY, VX_WHY_CREDENTIAL, VX_WHY_DENY, VX_WHY_WALL, VX_WHY_DEVICE, VX_WHY_SOCKET };
+enum vx_mount_why {
+	VX_WHY_BASE,
+	VX_WHY_READ,
+	VX_WHY_WRITE,
+	VX_WHY_DEPENDENCY,
+	VX_WHY_CREDENTIAL,
+	VX_WHY_DENY,
+	VX_WHY_WALL,
+	VX_WHY_DEVICE,
+	VX_WHY_SOCKET
+};
 
 struct vx_mount {
 	enum vx_mount_kind kind;
@@ -84,45 +94,45 @@ struct vx_mount {
 	const char *grant;           /* the line of config it comes from, or NULL */
 	bool writable;
 	bool source_is_dir;
-	mode_t mode;                 /* of a TMPFS */
+	mode_t mode; /* of a TMPFS */
 };
 
 /* Something made on the host so that a write grant has something to bind; swept after the attempt when untouched. */
 struct vx_placeholder {
-	const char *path;  /* absolute */
+	const char *path; /* absolute */
 	const char *grant;
 	bool is_dir;
-	bool outside;      /* outside the project: only directories, failing to make it is no error by itself */
+	bool outside; /* outside the project: only directories, failing to make it is no error by itself */
 };
 
-struct vx_withheld {   /* a linked package that the key does not answer for */
+struct vx_withheld { /* a linked package that the key does not answer for */
 	const char *link, *target, *package;
 };
 
-struct vx_skeleton {   /* a symlink or directory that must show inside the wall for grants to be reachable */
+struct vx_skeleton {                    /* a symlink or directory that must show inside the wall for grants to be reachable */
 	const char *path, *link_target; /* link_target NULL: a directory */
 };
 
 struct vx_sbx_request {
-	const struct vx_mount *mounts;          /* in the order in which they must be made */
+	const struct vx_mount *mounts; /* in the order in which they must be made */
 	uint32_t n_mounts;
 	const struct vx_placeholder *placeholders;
 	uint32_t n_placeholders;
-	const struct vx_skeleton *skeleton;     /* parents before children */
+	const struct vx_skeleton *skeleton; /* parents before children */
 	uint32_t n_skeleton;
 	const struct vx_withheld *withheld;
 	uint32_t n_withheld;
-	struct vx_strs absent_denies;           /* mandatory denies that do not exist now: one that appears fails the task and is removed */
-	const char *wall;                       /* the hidden workspace root */
+	struct vx_strs absent_denies; /* mandatory denies that do not exist now: one that appears fails the task and is removed */
+	const char *wall;             /* the hidden workspace root */
 	const char *cwd;
-	struct vx_strs env;                     /* "NAME=value" to set over the task's environment */
-	bool share_net;                         /* the host's network */
+	struct vx_strs env; /* "NAME=value" to set over the task's environment */
+	bool share_net;     /* the host's network */
 	bool unix_all;
 	struct vx_strs unix_paths;
-	bool no_unix;                           /* AF_UNIX sockets cannot be made at all */
+	bool no_unix; /* AF_UNIX sockets cannot be made at all */
 	bool pty;
-	bool nesting;                           /* mount calls and namespaces are left to the task (weakerWhenNested) */
-	bool weaker;                            /* the nested profile: the host's /proc, read-only, instead of an own one */
+	bool nesting; /* mount calls and namespaces are left to the task (weakerWhenNested) */
+	bool weaker;  /* the nested profile: the host's /proc, read-only, instead of an own one */
 };
 
 /* Assembles the request. Refusals (walls, escapes, a grant that cannot be written) are -EPERM with the reason, before anything is created. */

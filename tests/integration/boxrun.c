@@ -151,7 +151,10 @@ static int wait_end(struct vx_box *box, struct vx_json *o, int results)
 	report(results, kind, &d);
 	if (kind == VX_BOX_LOST)
 		return 91;
-	return d.end == VX_END_REFUSED || kind == VX_BOX_REFUSED ? 90 : d.end == VX_END_SPAWN ? 127 : d.end == VX_END_SIGNAL ? 128 + d.signal : d.code;
+	return d.end == VX_END_REFUSED || kind == VX_BOX_REFUSED ? 90
+	       : d.end == VX_END_SPAWN                           ? 127
+	       : d.end == VX_END_SIGNAL                          ? 128 + d.signal
+								 : d.code;
 }
 
 static int run_one(struct vx_box *box, struct vx_json *o, int results)
@@ -185,7 +188,8 @@ int main(int argc, char **argv)
 	while ((c = getopt(argc, argv, "r:")) != -1)
 		if (c == 'r' && (results = vx_open(AT_FDCWD, optarg, O_WRONLY | O_CREAT | O_APPEND, 0666)) < 0)
 			return 2;
-	if (optind >= argc || vx_read_file(AT_FDCWD, argv[optind], &text) < 0 || vx_json_parse(text.data, text.len, VX_JSON_COMMENTS, argv[optind], &spec, &err) < 0) {
+	if (optind >= argc || vx_read_file(AT_FDCWD, argv[optind], &text) < 0 ||
+		vx_json_parse(text.data, text.len, VX_JSON_COMMENTS, argv[optind], &spec, &err) < 0) {
 		fprintf(stderr, "boxrun: no spec: %s\n", err.what);
 		return 2;
 	}
@@ -193,7 +197,8 @@ int main(int argc, char **argv)
 	if (vx_readlink(AT_FDCWD, "/proc/self/exe", exe, sizeof exe) < 0 || !(slash = strrchr(exe, '/')))
 		return 2;
 	const char *init = getenv("VX_INIT") ? getenv("VX_INIT") : vx_arena_printf(&arena, "%.*s/vx-init", (int)(slash - exe), exe);
-	struct vx_box_opts opts = {.bwrap_path = vx_which("bwrap", getenv("PATH"), bwrap) == 0 ? bwrap : NULL, .init_fd = vx_open(AT_FDCWD, init, O_RDONLY, 0)};
+	struct vx_box_opts opts = {
+		.bwrap_path = vx_which("bwrap", getenv("PATH"), bwrap) == 0 ? bwrap : NULL, .init_fd = vx_open(AT_FDCWD, init, O_RDONLY, 0)};
 	struct vx_box *box;
 	vx_box_new(&opts, &box);
 	bool many = vx_json_type(spec) == VX_JSON_ARRAY;

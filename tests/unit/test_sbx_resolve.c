@@ -156,8 +156,9 @@ static uint32_t n_binds(void)
 /* A workspace /w with projects p/a, p/b, p/a/inner, and what surrounds it. */
 static int fresh(void **state)
 {
-	static const char *const base[] = {"/w", "/w/p", "/w/p/a", "/w/p/a/src", "/w/p/b", "/w/p/b/lib", "/w/p/a/inner", "/w/.git", "/w/.vx", "/w/.vx/cache",
-		"/home", "/home/u", "/home/u/.ssh", "/home/u/.config", "/home/u/.config/gh", "/home/u/.cargo", "/tmp", "/etc", "/run", "/dev", "/opt", "/opt/out"};
+	static const char *const base[] = {"/w", "/w/p", "/w/p/a", "/w/p/a/src", "/w/p/b", "/w/p/b/lib", "/w/p/a/inner", "/w/.git", "/w/.vx",
+		"/w/.vx/cache", "/home", "/home/u", "/home/u/.ssh", "/home/u/.config", "/home/u/.config/gh", "/home/u/.cargo", "/tmp", "/etc", "/run",
+		"/dev", "/opt", "/opt/out"};
 
 	(void)state;
 	vx_arena_free(&arena);
@@ -472,7 +473,7 @@ static void dependencies(void **state)
 	assert_int_equal(resolve(), 0);
 	assert_true(bound("/w/node_modules", false) && bound("/w/p/a/node_modules", false));
 	assert_true(bound("/w/p/b", false) && bound("/w/p/c", false) && bound("/w/p/a/inner", false)); /* not cut by walls */
-	assert_string_equal(mount_at("/w/p/b")->grant, "/w/p/a/node_modules/b"); /* the project's own link is named */
+	assert_string_equal(mount_at("/w/p/b")->grant, "/w/p/a/node_modules/b");                       /* the project's own link is named */
 	assert_int_equal(n_binds(), 5);
 	assert_int_equal(req.n_withheld, 0);
 	spec.narrow = true;

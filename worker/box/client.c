@@ -105,7 +105,8 @@ static int write_identity(pid_t pid, const char *name)
 
 	snprintf(path, sizeof path, "/proc/self/%s", name);
 	int r = vx_read_file(AT_FDCWD, path, &own);
-	for (const char *s = vx_buf_str(&own); r >= 0 && sscanf(s, "%lu %lu %lu%n", &inside, &outside, &count, &used) == 3 && lines < MAX_MAP_LINES; lines++) {
+	for (const char *s = vx_buf_str(&own); r >= 0 && sscanf(s, "%lu %lu %lu%n", &inside, &outside, &count, &used) == 3 && lines < MAX_MAP_LINES;
+		lines++) {
 		vx_buf_printf(&map, "%lu %lu %lu\n", inside, inside, count);
 		s += used;
 	}
@@ -366,8 +367,8 @@ static int request_fd(const struct vx_sbx_request *q, const char *record_dir)
 	return r < 0 ? r : fd;
 }
 
-static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const char *record_dir, struct vx_strs argv, struct vx_strs env, int in, int out, int errfd,
-	struct vx_err *err)
+static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const char *record_dir, struct vx_strs argv, struct vx_strs env, int in,
+	int out, int errfd, struct vx_err *err)
 {
 	struct box_msg m = {.kind = BOX_RUN};
 	int own_in = in < 0 ? vx_open(AT_FDCWD, "/dev/null", O_RDONLY, 0) : -1;

@@ -346,7 +346,8 @@ static int make_places(struct sbx_work *w, const struct sbx_grant *g, const char
 		if (missing.n)
 			vx_err_set(w->err, -ENOENT, "sandbox: allow.write \"%s\": the directory %s does not exist", g->text, missing.v[0]);
 		else
-			vx_err_set(w->err, -ENOENT, "sandbox: allow.write \"%s\": outside the project no file is created, and %s does not exist", g->text, path);
+			vx_err_set(w->err, -ENOENT, "sandbox: allow.write \"%s\": outside the project no file is created, and %s does not exist",
+				g->text, path);
 		return vx_err_fix(w->err, "create it, or grant a directory: end it with '/'");
 	}
 	for (uint32_t i = missing.n; i-- > 0;)
@@ -360,8 +361,8 @@ static int refuse_owner(struct sbx_work *w, const struct sbx_grant *g, const str
 {
 	if (w->f->uid != 0 || p->uid == 0 || p->type == VX_FACT_NONE || (p->mode & 0002))
 		return 0;
-	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\": %s belongs to user %u, and root without capabilities cannot write it", g->text, p->path,
-		(unsigned)p->uid);
+	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\": %s belongs to user %u, and root without capabilities cannot write it", g->text,
+		p->path, (unsigned)p->uid);
 	return vx_err_fix(w->err, "run vx as user %u, or chown it to root", (unsigned)p->uid);
 }
 

@@ -20,24 +20,24 @@ struct attempt {
 	struct vx_arena arena;
 	struct vx_sbx_request r;
 	struct place_set places;
-	pid_t pid;                   /* bwrap, outside */
-	int pidfd, control, errors;  /* its pidfd; vx-init's control socket; its error pipe */
+	pid_t pid;                  /* bwrap, outside */
+	int pidfd, control, errors; /* its pidfd; vx-init's control socket; its error pipe */
 	uint64_t asked_ns;
-	bool ready, exited;          /* what vx-init has said */
-	bool killed;                 /* SIGKILL was asked for */
-	struct vx_init_msg last;     /* FAILED or EXITED; kind 0: neither */
+	bool ready, exited;      /* what vx-init has said */
+	bool killed;             /* SIGKILL was asked for */
+	struct vx_init_msg last; /* FAILED or EXITED; kind 0: neither */
 	struct vx_done done;
 	struct vx_buf complaints;
 };
 
 struct host {
-	int sock, worker, init;      /* BOX_FD_* */
+	int sock, worker, init; /* BOX_FD_* */
 	const char *bwrap;
-	bool plain;                  /* no namespaces of our own: bubblewrap makes every mount */
-	bool root;                   /* uid 0 */
+	bool plain; /* no namespaces of our own: bubblewrap makes every mount */
+	bool root;  /* uid 0 */
 	struct tree_base base;
-	int root_fd;                 /* the host's files: base.host_fd, or / when plain */
-	int rules_fd[8], newer_fd;   /* filters, made on first need; index: enum of launch.c */
+	int root_fd;               /* the host's files: base.host_fd, or / when plain */
+	int rules_fd[8], newer_fd; /* filters, made on first need; index: enum of launch.c */
 	const char *covers[HOST_MAX_COVERS];
 	uint32_t n_covers;
 	struct vx_arena arena;
@@ -50,7 +50,7 @@ void attempt_control(struct host *h);                     /* vx-init has spoken 
 void attempt_errors(struct host *h);                      /* bubblewrap has complained */
 void attempt_end(struct host *h);                         /* bwrap has ended: reaps, sweeps, answers */
 void attempt_signal(struct host *h, int sig);
-void attempt_abandon(struct host *h);                     /* the worker is dead: kills, reaps, sweeps */
+void attempt_abandon(struct host *h); /* the worker is dead: kills, reaps, sweeps */
 
 /* launch.c */
 int launch(struct host *h, const int fds[BOX_MAX_FDS], struct vx_err *err);

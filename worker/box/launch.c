@@ -168,8 +168,8 @@ static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules
 {
 	static const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
 	const char *const argv[] = {"bwrap", "--args", "6", "/proc/self/fd/5", NULL};
-	struct vx_spawn_fd pass[] = {{fds[3], 1}, {errors, 2}, {control, VX_INIT_FD_CONTROL}, {fds[1], VX_INIT_FD_PAYLOAD}, {h->init, VX_INIT_FD_SELF},
-		{args, FD_ARGS}, {rules, FD_RULES}, {h->newer_fd, FD_NEWER}, {fds[4], VX_INIT_FD_STDERR}, {fds[2], 0}};
+	struct vx_spawn_fd pass[] = {{fds[3], 1}, {errors, 2}, {control, VX_INIT_FD_CONTROL}, {fds[1], VX_INIT_FD_PAYLOAD},
+		{h->init, VX_INIT_FD_SELF}, {args, FD_ARGS}, {rules, FD_RULES}, {h->newer_fd, FD_NEWER}, {fds[4], VX_INIT_FD_STDERR}, {fds[2], 0}};
 	struct vx_spawn s = VX_SPAWN_INIT;
 
 	s.path = h->bwrap;

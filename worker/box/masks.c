@@ -7,8 +7,9 @@
 /* Below HOME. A trailing `*` takes every name with that beginning. */
 static const char *const stores[] = {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".config/gcloud", ".config/gh", ".config/hub", ".config/op",
 	".config/doctl", ".config/rclone", ".config/containers/auth.json", ".config/composer/auth.json", ".composer/auth.json", ".docker/config.json",
-	".netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".cargo/credentials*", ".gem/credentials", ".vault-token",
-	".pgpass", ".my.cnf", ".s3cfg", ".boto", ".terraform.d/credentials.tfrc.json", ".password-store", ".local/share/keyrings", ".local/share/kwalletd"};
+	".netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".cargo/credentials*", ".gem/credentials",
+	".vault-token", ".pgpass", ".my.cnf", ".s3cfg", ".boto", ".terraform.d/credentials.tfrc.json", ".password-store", ".local/share/keyrings",
+	".local/share/kwalletd"};
 
 static int store_names(struct sbx_work *w, const char *spelled, struct vx_strlist *ret)
 {
@@ -114,8 +115,9 @@ static bool bound_already(const struct sbx_work *w, const char *path)
 
 static int refuse_link(struct sbx_work *w, const char *path, const char *grant)
 {
-	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\" holds %s, which no task may change and which is a symbolic link: a link cannot be protected",
-		grant, path);
+	vx_err_set(w->err, -EPERM,
+		"sandbox: allow.write \"%s\" holds %s, which no task may change and which is a symbolic link: a link cannot be protected", grant,
+		path);
 	return vx_err_fix(w->err, "replace the link by what it names, or grant a narrower directory");
 }
 

@@ -119,7 +119,8 @@ int place_make(struct place_set *p, int root_fd, const char *record_dir, const s
 		int one = make_one(root_fd, &p->v[i]);
 		p->made[i] = one == 0;
 		if (one < 0 && one != -EEXIST && !p->v[i].outside) {
-			res = vx_err_set(err, one, "sandbox: allow.write \"%s\": cannot create %s: %s", p->v[i].grant, p->v[i].path, vx_strerror(one));
+			res = vx_err_set(
+				err, one, "sandbox: allow.write \"%s\": cannot create %s: %s", p->v[i].grant, p->v[i].path, vx_strerror(one));
 			vx_err_fix(err, "create it, or correct the grant");
 		}
 	}

@@ -14,10 +14,10 @@ struct vx_err;
 
 struct place_set {
 	int root_fd, record_fd, dir_fd;
-	char record[64];                 /* its name in dir_fd */
-	const struct vx_placeholder *v;  /* the request's */
+	char record[64];                /* its name in dir_fd */
+	const struct vx_placeholder *v; /* the request's */
 	uint32_t n;
-	bool *made;                      /* n, malloc'ed: those that we made, not found */
+	bool *made; /* n, malloc'ed: those that we made, not found */
 };
 
 #define PLACE_SET_INIT ((struct place_set){.root_fd = -1, .record_fd = -1, .dir_fd = -1})

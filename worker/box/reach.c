@@ -96,7 +96,8 @@ static struct vx_json *mount_json(const struct vx_mount *m)
 
 struct vx_json *vx_sbx_request_json(const struct vx_sbx_request *r)
 {
-	struct vx_json *o = vx_json_object(), *mounts = vx_json_array(), *places = vx_json_array(), *skeleton = vx_json_array(), *withheld = vx_json_array();
+	struct vx_json *o = vx_json_object(), *mounts = vx_json_array(), *places = vx_json_array(), *skeleton = vx_json_array(),
+		       *withheld = vx_json_array();
 
 	for (uint32_t i = 0; i < r->n_mounts; i++)
 		vx_json_add(mounts, mount_json(&r->mounts[i]));

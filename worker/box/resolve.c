@@ -128,7 +128,8 @@ static int emit_mounts(struct sbx_work *w, struct vx_strs masks)
 	if (r == 0)
 		r = sbx_masks(w, masks);
 	for (uint32_t i = 0; i < w->late.n && r == 0; i++)
-		sbx_mount(w, VX_MNT_BIND, w->late.v[i].why, w->late.v[i].path, w->late.v[i].grant, w->late.v[i].why == VX_WHY_WRITE, w->late.v[i].is_dir);
+		sbx_mount(w, VX_MNT_BIND, w->late.v[i].why, w->late.v[i].path, w->late.v[i].grant, w->late.v[i].why == VX_WHY_WRITE,
+			w->late.v[i].is_dir);
 	if (r == 0)
 		r = sbx_devices(w);
 	if (r == 0 && w->n_mounts > VX_MAX_MOUNTS)

@@ -20,7 +20,7 @@ enum sbx_wall_kind { SBX_WALL_NESTED, SBX_WALL_GIT, SBX_WALL_VX, SBX_WALL_STORE 
 struct sbx_wall {
 	const char *path; /* canonical */
 	enum sbx_wall_kind kind;
-	bool granted;     /* a read grant names it (git alone) */
+	bool granted; /* a read grant names it (git alone) */
 };
 
 /* Where a path leads. */
@@ -29,7 +29,7 @@ struct sbx_place {
 	enum vx_fact_type type;
 	uid_t uid;
 	mode_t mode;
-	bool dangling;    /* the path itself exists, as a link to nothing */
+	bool dangling; /* the path itself exists, as a link to nothing */
 };
 
 /* A line of allow.read or allow.write, taken apart. */
@@ -57,9 +57,9 @@ struct sbx_work {
 	const struct vx_sbx_facts *f;
 	struct vx_arena *a;
 	struct vx_err *err;
-	const char *project;       /* absolute */
-	const char *tmp;           /* where /tmp really is */
-	struct vx_map known_dirs;  /* paths known to be plain directories, links excluded, all the way down */
+	const char *project;      /* absolute */
+	const char *tmp;          /* where /tmp really is */
+	struct vx_map known_dirs; /* paths known to be plain directories, links excluded, all the way down */
 	struct sbx_wall *walls;
 	uint32_t n_walls, cap_walls;
 	struct sbx_binds reads, writes, late; /* late: what lies inside a mask and is granted by name */
@@ -77,16 +77,16 @@ struct sbx_work {
 
 /* Room for one more item in an arena array that doubles. */
 #define SBX_PUSH(w, arr, count, capacity) \
-	((count) < (capacity) ? &(arr)[(count)++] \
-			      : ((arr) = sbx_grow((w)->a, (arr), (count), &(capacity), sizeof *(arr)), &(arr)[(count)++]))
+	((count) < (capacity) ? &(arr)[(count)++] : ((arr) = sbx_grow((w)->a, (arr), (count), &(capacity), sizeof *(arr)), &(arr)[(count)++]))
 void *sbx_grow(struct vx_arena *a, const void *old, uint32_t n, uint32_t *cap, size_t item_bytes);
 
 /* grants.c */
-int sbx_follow(struct sbx_work *w, const char *path, struct sbx_place *ret); /* follows links; those that the wall or the private /tmp hides join the skeleton */
+int sbx_follow(struct sbx_work *w, const char *path,
+	struct sbx_place *ret); /* follows links; those that the wall or the private /tmp hides join the skeleton */
 int sbx_parse_grant(struct sbx_work *w, const char *field, const char *text, struct sbx_grant *ret);
 int sbx_left_project(struct sbx_work *w, const char *field, const struct sbx_grant *g, const struct sbx_place *p);
 int sbx_add_bind(struct sbx_work *w, struct sbx_binds *b, const char *path, const char *grant, enum vx_mount_why why, bool is_dir);
-int sbx_expand(struct sbx_work *w, const struct sbx_grant *g, const char *dir);  /* a read glob -> w->reads */
+int sbx_expand(struct sbx_work *w, const struct sbx_grant *g, const char *dir);                    /* a read glob -> w->reads */
 int sbx_add_read(struct sbx_work *w, const char *path, enum vx_fact_type type, const char *grant); /* walls cut out */
 void sbx_skeleton(struct sbx_work *w, const char *path, const char *link_target);
 bool sbx_glob_match(const char *pattern, const char *name);
@@ -116,7 +116,8 @@ int sbx_devices(struct sbx_work *w);
 
 /* resolve.c */
 void sbx_mount(struct sbx_work *w, enum vx_mount_kind kind, enum vx_mount_why why, const char *path, const char *grant, bool writable, bool is_dir);
-bool sbx_visible(const struct sbx_work *w, const char *path); /* would be seen before masks: not behind the wall or the private /tmp, or bound there */
+bool sbx_visible(
+	const struct sbx_work *w, const char *path); /* would be seen before masks: not behind the wall or the private /tmp, or bound there */
 int sbx_lstat(struct sbx_work *w, const char *path, struct sbx_place *ret); /* of a canonical path; what may not be looked at counts as absent */
 
 #endif

@@ -15,16 +15,17 @@
 #include <sys/socket.h>
 
 #define LOW_HALF 0xffffffffULL /* the kernel looks at 32 bits of these arguments, so must we */
+#define TYPE_BITS 0xfULL       /* of socket(2)'s type; the rest are flags */
 #define X32_BIT 0x40000000U
-#define X32_FIRST 512U         /* calls that x32 has for itself */
+#define X32_FIRST 512U /* calls that x32 has for itself */
 #define X32_LAST 547U
 #define HIGHEST_TRIED 1024
 
-static const char *const always_eperm[] = {"keyctl", "add_key", "request_key", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
-	"create_module", "bpf", "perf_event_open", "userfaultfd", "open_by_handle_at", "socketcall"};
+static const char *const always_eperm[] = {"keyctl", "add_key", "request_key", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+	"delete_module", "create_module", "bpf", "perf_event_open", "userfaultfd", "open_by_handle_at", "socketcall"};
 static const char *const always_enosys[] = {"io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"};
-static const char *const mounts_eperm[] = {"mount", "umount", "umount2", "pivot_root", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
-	"mount_setattr", "setns"};
+static const char *const mounts_eperm[] = {"mount", "umount", "umount2", "pivot_root", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount",
+	"fspick", "mount_setattr", "open_tree_attr", "setns"};
 static const uint32_t namespaces[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
 #define NEWTIME 0x80U /* of unshare alone: in clone it is part of the exit signal */
 /* Families that a network namespace contains, and those that reach nothing. All others are refused without a network: vsock leads to the hypervisor. */
@@ -62,7 +63,12 @@ static int sockets(scmp_filter_ctx c, struct box_seccomp o)
 {
 	int r = 0;
 
+	/* An end of a datagram pair could be connected anew, to any socket with a name; a stream's cannot. SOCK_RAW means SOCK_DGRAM to unix(7). */
 	if (o.no_unix)
+		r = one(c, SCMP_ACT_ERRNO(EPERM), "socketpair", 1, SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, TYPE_BITS, SOCK_DGRAM));
+	if (o.no_unix && r == 0)
+		r = one(c, SCMP_ACT_ERRNO(EPERM), "socketpair", 1, SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, TYPE_BITS, SOCK_RAW));
+	if (o.no_unix && r == 0)
 		r = one(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW_HALF, AF_UNIX));
 	for (int f = 0; f <= HIGHEST_FAMILY && o.no_net && r == 0; f++) {
 		bool fine = false;

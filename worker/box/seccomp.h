@@ -12,9 +12,9 @@
 enum box_arch { BOX_ARCH_NATIVE, BOX_ARCH_X86_64, BOX_ARCH_ARM64 };
 
 struct box_seccomp {
-	bool no_unix;  /* socket(AF_UNIX) is refused; socketpair stays */
-	bool no_net;   /* the command has no network: socket families that know no network namespace are refused too */
-	bool nesting;  /* mount calls and namespaces are left to an inner sandbox */
+	bool no_unix; /* socket(AF_UNIX) is refused; socketpair stays */
+	bool no_net;  /* the command has no network: socket families that know no network namespace are refused too */
+	bool nesting; /* mount calls and namespaces are left to an inner sandbox */
 };
 
 /* Writes the program, an array of struct sock_filter, to fd. */

@@ -23,9 +23,9 @@ struct build {
 	struct tree_base *b;
 	const struct vx_sbx_request *r;
 	struct vx_err *err;
-	int root_fd;                    /* of the tree */
-	dev_t own[TREE_MAX_TMPFS];      /* our file systems: the only places where a mount point may be made */
-	int seal_fd[TREE_MAX_TMPFS];    /* those that become read-only in the end */
+	int root_fd;                 /* of the tree */
+	dev_t own[TREE_MAX_TMPFS];   /* our file systems: the only places where a mount point may be made */
+	int seal_fd[TREE_MAX_TMPFS]; /* those that become read-only in the end */
 	uint32_t n_own, n_seal;
 };
 
@@ -162,8 +162,8 @@ static int new_devpts(int dev_fd)
 static int make_dev(struct tree_base *b, int root_fd, const struct vx_sbx_request *r, struct vx_err *err)
 {
 	static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
-	static const char *const links[][2] = {
-		{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
+	static const char *const links[][2] = {{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
+		{"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
 	int m = new_tmpfs(0755), res = m;
 	const char *at = "/dev";
 
@@ -370,8 +370,9 @@ static int do_mounts(struct build *c)
 		else if (m->kind != VX_MNT_DEVICE) /* those went into /dev when it was made */
 			r = do_hide(c, i);
 		if (r < 0)
-			return vx_err_set(c->err, r, "sandbox: cannot bind %s%s%s%s: %s", m->target, m->grant ? " for \"" : "", m->grant ? m->grant : "",
-				m->grant ? "\"" : "", r == -ELOOP || r == -ESTALE ? "it was replaced while the sandbox was built" : vx_strerror(r));
+			return vx_err_set(c->err, r, "sandbox: cannot bind %s%s%s%s: %s", m->target, m->grant ? " for \"" : "",
+				m->grant ? m->grant : "", m->grant ? "\"" : "",
+				r == -ELOOP || r == -ESTALE ? "it was replaced while the sandbox was built" : vx_strerror(r));
 	}
 	return skeleton ? 0 : do_skeleton(c);
 }

@@ -19,10 +19,10 @@ struct vx_err;
 #define TREE_MAX_TMPFS 64 /* file systems of our own in one tree */
 
 struct tree_base {
-	const char *scratch;  /* where the tmpfs is */
-	char tree_path[64];   /* SCRATCH/t */
+	const char *scratch; /* where the tmpfs is */
+	char tree_path[64];  /* SCRATCH/t */
 	int scratch_fd, host_fd, base_fd;
-	bool built;           /* there is a tree on SCRATCH/t */
+	bool built; /* there is a tree on SCRATCH/t */
 };
 
 #define TREE_BASE_INIT ((struct tree_base){.scratch_fd = -1, .host_fd = -1, .base_fd = -1})

@@ -66,7 +66,8 @@ static int say(struct vx_err *err, const char *reason, const char *fix)
 static int userns(const struct verdict_facts *f, int error, struct vx_err *err)
 {
 	if (f->max_user_namespaces == 0)
-		return say(err, "user namespaces are switched off (user.max_user_namespaces is 0)", "run: sudo sysctl -w user.max_user_namespaces=15000");
+		return say(err, "user namespaces are switched off (user.max_user_namespaces is 0)",
+			"run: sudo sysctl -w user.max_user_namespaces=15000");
 	if (f->unprivileged_clone == 0 && !f->root)
 		return say(err, "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone is 0)",
 			"run: sudo sysctl -w kernel.unprivileged_userns_clone=1");

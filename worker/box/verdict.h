@@ -8,12 +8,12 @@ struct vx_err;
 
 /* What the machine says, read from files below `root` ("/" but in tests): sysctls, AppArmor, the kernel. */
 struct verdict_facts {
-	long max_user_namespaces;    /* -1 unknown */
-	long apparmor_restricts;     /* kernel.apparmor_restrict_unprivileged_userns; -1 unknown */
-	long unprivileged_clone;     /* kernel.unprivileged_userns_clone (Debian's patch); -1 unknown */
-	bool seccomp;                /* the kernel has filters */
-	bool in_filter;              /* a seccomp filter is on us: inside another sandbox */
-	bool in_container;           /* /proc is covered in part */
+	long max_user_namespaces; /* -1 unknown */
+	long apparmor_restricts;  /* kernel.apparmor_restrict_unprivileged_userns; -1 unknown */
+	long unprivileged_clone;  /* kernel.unprivileged_userns_clone (Debian's patch); -1 unknown */
+	bool seccomp;             /* the kernel has filters */
+	bool in_filter;           /* a seccomp filter is on us: inside another sandbox */
+	bool in_container;        /* /proc is covered in part */
 	bool root;
 };
 void verdict_read_facts(const char *root, struct verdict_facts *ret);

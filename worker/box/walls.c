@@ -109,7 +109,8 @@ int sbx_find_walls(struct sbx_work *w)
 
 static int refuse(struct sbx_work *w, const struct sbx_grant *g, const char *path, const char *relation, const char *what, const char *which)
 {
-	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\" would bind %s, which %s %s%s%s", g->text, path, relation, what, *which ? ", " : "", which);
+	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\" would bind %s, which %s %s%s%s", g->text, path, relation, what, *which ? ", " : "",
+		which);
 	return vx_err_fix(w->err, "grant only the directories that the task writes to");
 }
 

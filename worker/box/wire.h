@@ -26,11 +26,11 @@ enum box_step { BOX_STEP_NONE, BOX_STEP_USERNS, BOX_STEP_MAPS, BOX_STEP_MOUNTNS,
 
 struct box_msg {
 	uint32_t kind;
-	uint32_t box_kind;  /* BOX_EVENT: enum vx_box_kind */
-	uint32_t step;      /* BOX_BROKEN */
-	int32_t error;      /* BOX_BROKEN: -errno */
-	int32_t signal;     /* BOX_SIGNAL */
-	uint32_t plain;     /* BOX_MAPPED: no namespaces could be had, let bubblewrap do everything */
+	uint32_t box_kind; /* BOX_EVENT: enum vx_box_kind */
+	uint32_t step;     /* BOX_BROKEN */
+	int32_t error;     /* BOX_BROKEN: -errno */
+	int32_t signal;    /* BOX_SIGNAL */
+	uint32_t plain;    /* BOX_MAPPED: no namespaces could be had, let bubblewrap do everything */
 	struct vx_done done;
 };
 

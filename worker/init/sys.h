@@ -38,12 +38,12 @@ static inline long sys_clone(unsigned long flags, void *stack_top, void (*run)(v
 	return ret;
 }
 
-#define START                          \
-	".globl _start\n"              \
-	"_start:\n"                    \
-	"	xor %ebp, %ebp\n"      \
-	"	and $-16, %rsp\n"      \
-	"	call init_main\n"      \
+#define START               \
+	".globl _start\n"   \
+	"_start:\n"         \
+	"	xor %ebp, %ebp\n" \
+	"	and $-16, %rsp\n" \
+	"	call init_main\n" \
 	"	ud2\n"
 
 #elif defined(__aarch64__)
@@ -84,10 +84,10 @@ static inline long sys_clone(unsigned long flags, void *stack_top, void (*run)(v
 	return x0;
 }
 
-#define START                  \
-	".globl _start\n"      \
-	"_start:\n"            \
-	"	mov x29, #0\n" \
+#define START             \
+	".globl _start\n" \
+	"_start:\n"       \
+	"	mov x29, #0\n"  \
 	"	bl init_main\n" \
 	"	brk #0\n"
 

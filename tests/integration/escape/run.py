@@ -1,0 +1,261 @@
+"""Runs every attempt (see attempt.h) as a sandboxed task, as whoever runs this, and prints TAP lines without numbers or plan (sandbox_escape.sh adds them).
+
+usage: run.py LABEL BOXRUN ATTEMPT VX_INIT BASE      BASE: an empty directory of ours, not below /tmp
+"""
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+label, boxrun, attempt, init, base = sys.argv[1:6]
+WS, OUT, HOME = base + "/ws", base + "/out", base + "/home"
+A = WS + "/pkgs/a"
+
+
+def put(path, text="secret\n"):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def tap(fine, name, detail="", skip=False):
+    print(("ok" if fine else "not ok") + f" - {label}: {name}" + (" # SKIP cannot be tried here" if skip else ""))
+    for line in detail.splitlines():
+        print("# " + line)
+    sys.stdout.flush()
+
+
+def make_tree():
+    for f in ["secret", "pkgs/b/secret", ".git/config", ".vx/cache/entry", "pkgs/a/src/x", "pkgs/a/work/.git/config", "pkgs/a/work/.git/HEAD",
+              "pkgs/a/work/.bashrc", "pkgs/a/work/sub/f"]:
+        put(f"{WS}/{f}")
+    for d in [f"{WS}/.git/hooks", f"{A}/work/.git/hooks", f"{A}/dist", OUT]:
+        os.makedirs(d, exist_ok=True)
+    put(A + "/work/.git/hooks/pre-commit", "#!/bin/sh\n")
+    put(OUT + "/secret")
+    for f in [".ssh/id_rsa", ".npmrc", ".docker/config.json", ".config/gh/hosts.yml"]:
+        put(f"{HOME}/{f}")
+    subprocess.run(["cp", attempt, A + "/src/attempt"], check=True)
+
+
+def fingerprint():
+    """All that a task may not change: names, modes and contents."""
+    seen = {}
+    for top in [WS, OUT, HOME]:
+        for d, dirs, files in os.walk(top):
+            dirs[:] = [x for x in dirs if os.path.join(d, x) not in (A + "/dist", WS + "/.vx")]
+            for n in dirs + files:
+                p = os.path.join(d, n)
+                if p == A + "/work/evil":
+                    continue
+                st = os.lstat(p)
+                seen[p] = (st.st_mode, st.st_uid, open(p, "rb").read() if os.path.isfile(p) and not os.path.islink(p) and st.st_size < 10000 else b"")
+    return seen
+
+
+class Fixture:
+    """What the attempts aim at on this side."""
+
+    def __init__(self):
+        self.sleeper = subprocess.Popen(["sleep", "600"])
+        self.tcp = socket.create_server(("127.0.0.1", 0))
+        self.abstract = "vx-escape-%d" % os.getpid()
+        self.abs = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.abs.bind("\0" + self.abstract)
+        self.dgram = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.dgram.bind(OUT + "/dgram")
+        self.shm = "vx-escape-%d" % os.getpid()
+        put("/dev/shm/" + self.shm)
+        self.tmpfile = "/tmp/vx-escape-%d" % os.getpid()
+        put(self.tmpfile)
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.key = 0x56580000 | (os.getpid() & 0xffff)
+        self.libc, self.shmid, self.msgid = libc, libc.shmget(self.key, 4096, 0o1600), libc.msgget(self.key, 0o1600)
+
+    def env(self):
+        e = {"T_WS": WS, "T_OUT": OUT, "T_HOME": HOME, "T_HOSTPID": str(self.sleeper.pid), "T_PORT": str(self.tcp.getsockname()[1]),
+             "T_ABSTRACT": self.abstract, "T_DGRAM": OUT + "/dgram", "T_SHMNAME": self.shm, "T_SHMKEY": str(self.key), "T_TMPFILE": self.tmpfile,
+             "T_INIT": init}
+        if os.path.exists(base + ".suid"):
+            e["T_SUID"] = base + ".suid"
+        return e
+
+    def close(self):
+        self.sleeper.kill()
+        self.sleeper.wait()
+        self.libc.shmctl(self.shmid, 0, None)
+        self.libc.msgctl(self.msgid, 0, None)
+        os.unlink("/dev/shm/" + self.shm)
+        os.unlink(self.tmpfile)
+
+
+def task(command=None, **more):
+    t = {"root": WS, "project": "pkgs/a", "home": HOME, "read": ["src"], "write": ["dist/", "work/"], "stores": [WS + "/.vx/cache"]}
+    if command:
+        t["command"] = command
+    t.update(more)
+    return t
+
+
+serial = 0
+
+
+def run(tasks, extra_env=None, wait=True):
+    """Returns the result lines and the output of one boxrun over the tasks."""
+    global serial
+    serial += 1
+    spec, results = f"{base}/spec{serial}.json", f"{base}/results{serial}"
+    with open(spec, "w") as f:
+        json.dump(tasks, f)
+    env = dict(os.environ, HOME=HOME, T_HOSTONLY="1", VX_INIT=init, **(extra_env or {}))
+    p = subprocess.Popen([boxrun, "-r", results, spec], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if not wait:
+        return p
+    out = p.communicate(timeout=120)[0].decode(errors="replace")
+    lines = [json.loads(x) for x in open(results)] if os.path.exists(results) else []
+    return lines, out
+
+
+def verdict(r):
+    return r["kind"] == "exited" and r["end"] == 1 and r["code"]
+
+
+def attempts(fx):
+    names = subprocess.run([attempt], capture_output=True, text=True, check=True).stdout.split()
+    env = fx.env()
+    before = fingerprint()
+    results, out = run([task("exec src/attempt " + n, env=env) for n in names])
+    for n, r in zip(names, results):
+        code = r["code"] if r["kind"] == "exited" and r["end"] == 1 else -1
+        if code in (0, 77) and not r["flags"]:
+            tap(True, n, skip=code == 77)
+        else:
+            again = run([task("exec src/attempt " + n, env=env)])
+            tap(False, n, json.dumps(r) + "\n" + again[1])
+    if len(results) != len(names):
+        tap(False, "every attempt was made", out)
+    tap(len(names) >= 60, "at least 60 attempts (%d)" % len(names))
+    after = fingerprint()
+    changed = [p for p in set(before) | set(after) if before.get(p) != after.get(p)]
+    tap(not changed, "nothing outside the write grants has changed", "\n".join(map(str, changed)))
+    tap(fx.sleeper.poll() is None, "a process outside has survived kill(-1)")
+
+
+def preload(fx):
+    """A library that marks every process which loads it."""
+    src = base + "/evil.c"
+    put(src, '#include <stdio.h>\n#include <unistd.h>\n#include <fcntl.h>\n__attribute__((constructor)) static void f(void)\n{\n'
+        f'\tchar p[4096];\n\tsnprintf(p, sizeof p, "{A}/dist/preload-%d", getpid());\n\tclose(open(p, O_CREAT | O_WRONLY, 0644));\n'
+        f'\tclose(open("{OUT}/preloaded", O_CREAT | O_WRONLY, 0644));\n}}\n')
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", A + "/src/evil.so", src], check=True)
+    before = set(os.listdir(A + "/dist"))
+    r, out = run([task("exec src/attempt preload-into-init", env=dict(fx.env(), LD_PRELOAD=A + "/src/evil.so"))])
+    marks = [m for m in set(os.listdir(A + "/dist")) - before]
+    tap(verdict(r[0]) == 0 and marks and "preload-1" not in marks and not os.path.exists(OUT + "/preloaded"),
+        "LD_PRELOAD reaches the command alone", f"{r} {out} {marks}")
+    for m in marks:
+        os.unlink(f"{A}/dist/{m}")
+    os.unlink(A + "/src/evil.so")
+
+
+def absent_denies():
+    for name, command in [(".vscode", "mkdir work/.vscode; echo x >work/.vscode/tasks.json"), (".mcp.json", "echo {} >work/.mcp.json"),
+                          (".zshrc", "ln -s /etc/passwd work/.zshrc")]:
+        r, out = run([task(command)])
+        tap(r[0]["flags"] & 4 and name in r[0]["text"] and not os.path.lexists(f"{A}/work/{name}"), f"{name} that appears fails the task and is removed",
+            f"{r} {out}")
+    os.makedirs(A + "/fresh")
+    victim = A + "/victim"
+    os.makedirs(victim + "/hooks")
+    put(victim + "/hooks/mine")
+    r, out = run([task("ln -s ../victim fresh/.git", write=["fresh/"])])
+    tap(r[0]["flags"] & 4 and not os.path.lexists(A + "/fresh/.git") and os.path.exists(victim + "/hooks/mine"),
+        "a .git made as a link is removed, what it leads to is not", f"{r} {out}")
+    subprocess.run(["rm", "-rf", victim, A + "/fresh"], check=True)
+
+
+def swap_race():
+    """A directory of the grant is exchanged for a link to a sibling, again and again, while sandboxes are built."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    gen, link = A + "/gen", A + "/gen-link"
+    os.makedirs(gen, exist_ok=True)
+    os.symlink("../b", link)
+    stop = threading.Event()
+
+    def flip():
+        while not stop.is_set():
+            libc.renameat2(-100, gen.encode(), -100, link.encode(), 2)
+
+    t = threading.Thread(target=flip)
+    t.start()
+    r, out = run([task("echo x >gen/pwned; cat gen/secret", write=["gen/"], read=["gen"]) for _ in range(60)])
+    stop.set()
+    t.join()
+    ran = sum(1 for x in r if x["kind"] == "exited")
+    tap(not os.path.exists(WS + "/pkgs/b/pwned") and "secret" not in out.replace("gen/secret", "") and len(r) == 60,
+        "a directory swapped for a link while binds are made (%d ran, %d refused)" % (ran, 60 - ran), out[-500:])
+    for p in (gen, link):
+        subprocess.run(["rm", "-rf", p], check=True)
+
+
+def successive(fx):
+    """Two tasks of one worker, one after the other: the second must find nothing of the first."""
+    leave = ("echo x >/tmp/left; echo x >/dev/shm/left; mkfifo /tmp/fifo; export LEFT=1; cd /tmp; (setsid sleep 300 >/dev/null 2>&1 &) ; ulimit -n 100; umask 0; "
+             "python3 -c 'import ctypes; c=ctypes.CDLL(None); c.shmget(4711,4096,0o1666); c.msgget(4711,0o1666); c.semget(4711,1,0o1666)' 2>/dev/null; "
+             "readlink /proc/self/ns/* >/dev/null; sort /proc/self/mountinfo | wc -l >%s/dist/mounts" % A)
+    checks = {"files in /tmp": "test -z \"$(ls -A /tmp)\"", "files in /dev/shm": "test -z \"$(ls -A /dev/shm)\"",
+              "processes": "! grep -l sleep /proc/[0-9]*/comm", "the environment": "test -z \"$LEFT\"",
+              "the working directory": "test \"$(pwd)\" = '%s'" % A, "mounts": "test $(sort /proc/self/mountinfo | wc -l) = $(cat dist/mounts)",
+              "limits": "test $(ulimit -n) != 100", "umask": "test $(umask) != 0000",
+              "SysV IPC": "python3 -c 'import ctypes,sys; c=ctypes.CDLL(None); sys.exit(c.shmget(4711,0,0)>=0 or c.msgget(4711,0)>=0 or c.semget(4711,0,0)>=0)'",
+              "sockets": "test $(wc -l </proc/net/unix) -le 1 && test $(wc -l </proc/net/tcp) = 1"}
+    tasks = []
+    for command in checks.values():
+        tasks += [task(leave), task(command)]
+    r, out = run(tasks)
+    for i, name in enumerate(checks):
+        tap(len(r) > 2 * i + 1 and verdict(r[2 * i]) == 0 and verdict(r[2 * i + 1]) == 0, "the next task of the same worker does not find " + name,
+            f"{r[2 * i:2 * i + 2]} {out[-300:]}")
+
+
+def another_worker(fx):
+    """Two workers at once."""
+    ready = A + "/dist/ready"
+    p = run([task("echo x >/tmp/other; echo x >/dev/shm/other; touch dist/ready; python3 -c '"
+                  "import socket,time; s=socket.create_server((\"127.0.0.1\",45671)); time.sleep(30)'")], wait=False)
+    for _ in range(500):
+        if os.path.exists(ready):
+            break
+        time.sleep(0.01)
+    r, out = run([task("test ! -e /tmp/other"), task("test ! -e /dev/shm/other"), task("test $(ls /proc | grep -c '^[0-9]') -le 5"),
+                  task("python3 -c 'import socket; socket.create_connection((\"127.0.0.1\",45671),1)'")])
+    tap(os.path.exists(ready) and [verdict(x) for x in r[:3]] == [0, 0, 0] and verdict(r[3]) == 1,
+        "another worker's task: no files, no processes, no sockets", f"{r} {out}")
+    p.kill()
+    p.wait()
+    os.unlink(ready)
+
+
+def main():
+    make_tree()
+    fx = Fixture()
+    try:
+        r, out = run([{"arm": True}])
+        if not r or r[0]["end"] != 1:
+            tap(True, "the sandbox: " + (r[0]["text"] if r else out), skip=True)
+            return
+        attempts(fx)
+        preload(fx)
+        absent_denies()
+        swap_race()
+        successive(fx)
+        another_worker(fx)
+    finally:
+        fx.close()
+
+
+main()
