@@ -8,8 +8,9 @@
  *   vx_lane_restore  verify, stage, replace: the tree ends bit-identical to the entry  -> RESTORED (ok, or the entry was damaged and is gone)
  *   vx_lane_save     resolve outputs, read, check the inputs again, pack, write, rename, commit -> CAPTURED, then SETTLED; or SETTLED alone
  *
- * At most 2 x slots saves and as many restores are under way, the rest queue first in first out; bytes held in memory have a limit
- * (VX_LANE_BUDGET_BYTES). A failed save leaves no temporary and no row; it is told once per cause. Nothing here follows a symlink out of the tree
+ * At most 2 x slots saves and as many restores are under way (and no more than threads pay for: about the CPUs), the rest queue first in first out; bytes held in
+ * memory have a limit (VX_LANE_BUDGET_BYTES). Rows are committed in groups while saves come in quick succession, at once otherwise; vx_lane_flush ends a wait. A
+ * failed save leaves no temporary and no row; it is told once per cause (the text of later events of the same cause is empty; vx_lane_stats has the count). Nothing here follows a symlink out of the tree
  * (openat2 beneath). Paths in requests are root-relative.
  *
  * Ownership: request strings and callbacks' args stay the caller's and must live until the request's last event. Events own their buffers until the
@@ -40,8 +41,8 @@ struct vx_outputs {
 	const struct vx_globset *files;           /* relative to dir; may be NULL */
 	const char *dir;                          /* the project's directory */
 	const struct vx_globset *workspace_files; /* relative to the root; may be NULL */
-	struct vx_strs nested;                    /* projects nested in dir: not part of `files` */
-	bool additive;                            /* overlaps an upstream's outputs by leave of the configuration: nothing of others is removed */
+	struct vx_strs nested;                    /* projects nested in dir (root-relative): not part of `files` */
+	bool additive;                            /* overlaps an upstream's outputs by leave of the configuration: nothing is cleaned, and a restore removes nothing */
 };
 
 struct vx_save_req {
@@ -83,6 +84,7 @@ struct vx_lane_event {
 struct vx_lane_stats {
 	const char *io;       /* "io_uring" or "blocking: <why>" */
 	uint64_t saves, restores, up_to_date, cleans, commits, commit_rows;
+	uint64_t failed;      /* saves that failed; text is sent with the first of each cause only */
 	uint64_t ring_ops[8]; /* by enum vx_io_op of lane/io.h: open, read, write, close, rename, mkdir, unlink, fsync */
 	uint64_t steps[8];    /* what the saves asked for, same order: equal to ring_ops under io_uring */
 };
@@ -92,8 +94,12 @@ int vx_lane_fd(const struct vx_lane *l);                       /* readable when 
 void vx_lane_clean(struct vx_lane *l, uint32_t task, const struct vx_outputs *o);
 void vx_lane_restore(struct vx_lane *l, const struct vx_restore_req *r); /* checks first, restores only what is not in place */
 void vx_lane_save(struct vx_lane *l, const struct vx_save_req *r);
+/* Nothing more will be saved for now (no task runs or waits): rows that wait for company are committed at once. */
+void vx_lane_flush(struct vx_lane *l);
 bool vx_lane_next(struct vx_lane *l, struct vx_lane_event *ret);
 void vx_lane_stats(const struct vx_lane *l, struct vx_lane_stats *ret);
+/* What VX_IO and the machine allow: "io_uring" or "blocking: <why>"; for vx info. */
+void vx_lane_io_name(char *ret, size_t cap);
 /* Queued saves are dropped (SETTLED, not ok, "dropped"), those under way finish. */
 void vx_lane_interrupt(struct vx_lane *l);
 /* After the last event: stops the threads, leaves no temporary. With work under way it waits for it. */

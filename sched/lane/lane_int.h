@@ -51,11 +51,12 @@ struct vx_walk {
 	struct vx_seen *dirs; /* every directory whose entries decide what the outputs are, and places where there was none (mode 0); sorted */
 	uint32_t n_dirs, cap_dirs;
 	uint64_t bytes;     /* of files */
+	bool elsewhere;     /* something lies on another file system than the root */
 	char *through_link; /* an output place that lies behind a symbolic link: not looked into; NULL */
 };
 
 /* Everything below root_fd that `o` names. Unreadable: fails. Contents are freed by vx_walk_free. */
-int vx_walk(struct vx_io *io, int root_fd, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f);
+int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f);
 void vx_walk_free(struct vx_walk *w);
 const struct vx_seen *vx_walk_dir(const struct vx_walk *w, const char *path, size_t len);
 const struct vx_out *vx_walk_out(const struct vx_walk *w, const char *path);
@@ -127,6 +128,9 @@ struct vx_lane {
 	pthread_mutex_t lock;
 	struct vx_queue front, back; /* cleans and restores; saves */
 	bool stop, interrupted, flush;
+	bool wait_idle; /* the committer waits for the saving lane to run dry */
+	dev_t root_dev;
+	mode_t umask; /* of this process */
 	struct vx_evt *events, **events_tail;
 	struct vx_evt *last; /* whose buffers the caller holds */
 	/* committer */
@@ -156,20 +160,81 @@ struct vx_lane {
 struct vx_lane *vx_lane_make(
 	const struct vx_lane_opts *o, struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap), void *io_arg, int *ret_errno);
 
+struct vx_io *vx_lane_default_io(void *arg, char *ret_name, size_t cap);
+
 /* Sends an event; `own` (malloc'ed, may be NULL) becomes its buffer, `text` is copied. */
 void vx_lane_send(struct vx_lane *l, const struct vx_lane_event *e, void *own, const char *text);
 /* Hands a row to the committer; takes ownership. */
 void vx_lane_commit(struct vx_lane *l, struct vx_pending *p);
-void vx_lane_commit_start(struct vx_lane *l);
 void vx_lane_commit_stop(struct vx_lane *l);
 void vx_pending_free(struct vx_pending *p);
-void vx_lane_budget_take(struct vx_lane *l, uint64_t bytes);
+/* Waits while others hold too much, unless `at_once`: for what is held already and must go on. */
+void vx_lane_budget_take(struct vx_lane *l, uint64_t bytes, bool at_once);
 void vx_lane_budget_give(struct vx_lane *l, uint64_t bytes);
 /* True the first time that this cause is seen. */
 bool vx_lane_first_of(struct vx_lane *l, const struct vx_fail *f);
 void vx_lane_settle_failed(struct vx_lane *l, uint32_t task, const char *id, const struct vx_fail *f);
 /* Do time stamps tell any two changes apart here? Tried out once, on a file in .vx. */
 bool vx_lane_fine_stamps(struct vx_hand *h);
+
+/* ---- artifacts (pack.c) ---- */
+
+struct vx_pack {
+	struct vx_digest digest;
+	uint64_t bytes; /* 0: no artifact */
+	char path[VX_ARTIFACT_PATH];
+	bool portable;
+	bool reused;  /* it was there already */
+	char tmp[32]; /* streamed: written, not yet renamed; "" none */
+};
+
+/* Reads the outputs of a walk. Small ones end in h->packed, not yet written; large ones in a temporary file. */
+int vx_pack_read(struct vx_hand *h, const struct vx_walk *w, struct vx_pack *ret, struct vx_fail *f);
+/* Makes what vx_pack_read has read an artifact. */
+int vx_pack_finish(struct vx_hand *h, struct vx_pack *p, struct vx_fail *f);
+void vx_pack_drop(struct vx_hand *h, struct vx_pack *p);
+/* Writes bytes as a file of the store named by their digest, unless it is there. */
+int vx_store_file(
+	struct vx_hand *h, const void *p, size_t n, const char *suffix, struct vx_digest *ret, char ret_path[VX_ARTIFACT_PATH], struct vx_fail *f);
+bool vx_bytes_hold(const uint8_t *hay, size_t n, const char *needle, size_t m);
+
+/* ---- replacing (place.c, recover.c) ---- */
+
+enum vx_op_kind {
+	OP_REMOVE = 'D', /* a file or link */
+	OP_PLACE = 'P',  /* from the stage: a file, a link, or a directory with all that is in it */
+	OP_MODE = 'M',   /* of a directory */
+	OP_EMPTY = 'R',  /* a directory, if it is empty */
+};
+
+struct vx_op {
+	enum vx_op_kind kind;
+	uint32_t mode;
+	const char *path;  /* root-relative */
+	const char *stage; /* relative to the stage directory */
+};
+
+struct vx_plan_ops {
+	struct vx_op *v;
+	uint32_t n, cap;
+};
+
+void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, const char *stage, uint32_t mode);
+/* Does all of them in order. `again`: after a crash; what is done already is passed over. */
+int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_plan_ops *p, bool again, struct vx_fail *f);
+/* Writes the journal of a stage directory: .vx/journal/<stage>. */
+int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p, struct vx_fail *f);
+void vx_journal_done(struct vx_io *io, int root_fd, const char *stage);
+int vx_ops_remove(struct vx_io *io, int root_fd, const char *path, int flags, struct vx_fail *f);
+
+/* What restoring ends with, for check.c. */
+struct vx_restored {
+	bool damaged;   /* with an error: the entry itself is bad, not the place */
+	bool untouched; /* nothing had to be written */
+	uint64_t bytes;
+};
+int vx_restore_entry(
+	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f);
 
 /* ---- work ---- */
 

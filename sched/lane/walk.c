@@ -16,6 +16,7 @@
 struct walker {
 	struct vx_io *io;
 	int root_fd;
+	dev_t root_dev;
 	const struct vx_globset *set;
 	const char *base; /* "" or a directory */
 	size_t base_n;    /* of base and its slash */
@@ -86,8 +87,10 @@ static void add_dir(struct walker *k, const char *path, const struct stat *st)
 	}
 	struct vx_seen *d = &w->dirs[w->n_dirs++];
 	*d = (struct vx_seen){.path = vx_arena_strdup(&w->a, path), .len = (uint32_t)strlen(path)};
-	if (st)
+	if (st) {
 		vx_seen_of(st, d);
+		w->elsewhere |= st->st_dev != k->root_dev;
+	}
 }
 
 /* The literal beginning of a wildcard entry: a link there stands for the directory that was meant. */
@@ -114,6 +117,7 @@ static int add_out(struct walker *k, int dirfd, const char *name, const char *pa
 		.uid = st->st_uid,
 		.base_n = (uint32_t)k->base_n};
 	vx_seen_of(st, &out->seen);
+	w->elsewhere |= st->st_dev != k->root_dev;
 	if (S_ISREG(st->st_mode))
 		w->bytes += (uint64_t)st->st_size;
 	if (S_ISLNK(st->st_mode)) {
@@ -360,10 +364,10 @@ static void sort_unique(struct vx_walk *w)
 		w->bytes += S_ISREG(w->outs[i].seen.mode) ? w->outs[i].seen.size : 0;
 }
 
-int vx_walk(struct vx_io *io, int root_fd, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f)
+int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f)
 {
 	static const struct vx_strs none = {0};
-	struct walker k = {.io = io, .root_fd = root_fd, .w = ret, .f = f};
+	struct walker k = {.io = io, .root_fd = root_fd, .root_dev = root_dev, .w = ret, .f = f};
 	*ret = (struct vx_walk){0};
 	int r = 0;
 	k.list = vx_xmalloc(LIST_BYTES);

@@ -1,0 +1,238 @@
+/* The last step of a restore: small operations that each are atomic, in an order written down before (the journal), so that a crash between any two of them can be
+ * completed. Paths are walked beneath the root without passing a link. */
+#include "lane_int.h"
+
+#include "vx/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JOURNAL_MAGIC "vx journal 1"
+
+void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, const char *stage, uint32_t mode)
+{
+	if (p->n == p->cap) {
+		p->cap = p->cap ? p->cap * 2 : 16;
+		p->v = vx_xrealloc(p->v, p->cap * sizeof *p->v);
+	}
+	p->v[p->n++] = (struct vx_op){kind, mode, path, stage};
+}
+
+/* The parent directory of a path, kept open while the next path has the same. */
+struct parent {
+	struct vx_io *io;
+	int root_fd, fd;
+	char dir[VX_MAX_PATH];
+};
+
+static int open_parent(struct parent *p, const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 0;
+	*ret_name = slash ? slash + 1 : path;
+	if (p->fd >= 0 && strncmp(p->dir, path, n) == 0 && p->dir[n] == '\0')
+		return p->fd;
+	vx_io_close_fd(p->io, p->fd);
+	memcpy(p->dir, path, n);
+	p->dir[n] = '\0';
+	p->fd = vx_io_open_beneath(p->io, p->root_fd, n ? p->dir : ".", O_RDONLY | O_DIRECTORY, 0);
+	return p->fd;
+}
+
+/* A directory of ours without write permission: made writable for a moment. *ret_mode: what it was, 0 unchanged. */
+static bool make_writable(struct vx_io *io, int fd, mode_t *ret_mode)
+{
+	struct stat st;
+	if (vx_io_stat_fd(io, fd, &st) < 0 || (st.st_mode & 0300) == 0300 || st.st_uid != geteuid())
+		return false;
+	struct vx_io_step s = {.op = VX_IO_CHMOD, .fd = fd, .mode = (st.st_mode & 07777) | 0700};
+	if (vx_io_sys(io, &s) < 0)
+		return false;
+	*ret_mode = st.st_mode & 07777;
+	return true;
+}
+
+static void give_back_mode(struct vx_io *io, int fd, mode_t mode)
+{
+	struct vx_io_step s = {.op = VX_IO_CHMOD, .fd = fd, .mode = mode};
+	if (mode)
+		vx_io_sys(io, &s);
+}
+
+static int whose(struct vx_io *io, int fd, const char *name, int r, const char *step, const char *path, struct vx_fail *f)
+{
+	struct stat st;
+	vx_fail_set(f, r, step, "%s", path);
+	if ((r == -EACCES || r == -EPERM) && vx_io_stat_at(io, fd, name, &st) == 0 && st.st_uid != geteuid())
+		snprintf(f->text, sizeof f->text, "%.400s belongs to another user (uid %u): permission denied", path, (unsigned)st.st_uid);
+	return r;
+}
+
+static int remove_at(struct parent *p, const char *path, int flags, struct vx_fail *f)
+{
+	const char *name;
+	int fd = open_parent(p, path, &name);
+	if (fd == -ENOENT || fd == -ENOTDIR)
+		return 0;
+	if (fd < 0)
+		return vx_fail_set(f, fd, "open", "%s", path);
+	mode_t mode = 0;
+	int r = vx_io_unlink_at(p->io, fd, name, flags);
+	if (r == -EACCES && make_writable(p->io, fd, &mode)) {
+		r = vx_io_unlink_at(p->io, fd, name, flags);
+		give_back_mode(p->io, fd, mode);
+	}
+	if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR) /* EISDIR: a directory was placed there meanwhile */
+		r = 0;
+	if (r == -ENOTEMPTY || r == -EEXIST || (flags && r == -EBUSY))
+		return r;
+	return r < 0 ? whose(p->io, fd, name, r, "remove", path, f) : 0;
+}
+
+int vx_ops_remove(struct vx_io *io, int root_fd, const char *path, int flags, struct vx_fail *f)
+{
+	struct parent p = {.io = io, .root_fd = root_fd, .fd = -1};
+	int r = remove_at(&p, path, flags, f);
+	vx_io_close_fd(io, p.fd);
+	return r;
+}
+
+/* What stands where something is to be placed: a directory under a file, or the other way round. */
+static int clear_way(struct parent *p, int fd, const char *name, const char *path, struct vx_fail *f)
+{
+	struct stat st;
+	int r = vx_io_stat_at(p->io, fd, name, &st);
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = S_ISDIR(st.st_mode) ? vx_rm_rf(fd, name) : vx_io_unlink_at(p->io, fd, name, 0);
+	return r < 0 ? whose(p->io, fd, name, r, "remove", path, f) : 0;
+}
+
+static int place(struct parent *p, int stage_fd, const struct vx_op *op, bool again, struct vx_fail *f)
+{
+	const char *name;
+	struct stat st;
+	if (again && vx_io_stat_at(p->io, stage_fd, op->stage, &st) == -ENOENT)
+		return 0;
+	int fd = open_parent(p, op->path, &name);
+	if (fd < 0)
+		return vx_fail_set(f, fd, "open", "the directory of %s", op->path);
+	int r = vx_io_rename_at(p->io, stage_fd, op->stage, fd, name);
+	mode_t mode = 0;
+	if (r == -EACCES && make_writable(p->io, fd, &mode))
+		r = vx_io_rename_at(p->io, stage_fd, op->stage, fd, name);
+	if (r == -EISDIR || r == -ENOTDIR || r == -ENOTEMPTY || r == -EEXIST) {
+		r = clear_way(p, fd, name, op->path, f);
+		if (r == 0)
+			r = vx_io_rename_at(p->io, stage_fd, op->stage, fd, name);
+		else
+			return r;
+	}
+	give_back_mode(p->io, fd, mode);
+	return r < 0 ? whose(p->io, fd, name, r, "rename", op->path, f) : 0;
+}
+
+static int set_mode(struct parent *p, const struct vx_op *op, struct vx_fail *f)
+{
+	int fd = vx_io_open_beneath(p->io, p->root_fd, op->path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return vx_fail_set(f, fd, "open", "%s", op->path);
+	struct vx_io_step s = {.op = VX_IO_CHMOD, .fd = fd, .mode = op->mode};
+	int r = (int)vx_io_sys(p->io, &s);
+	vx_io_close_fd(p->io, fd);
+	return r < 0 ? vx_fail_set(f, r, "chmod", "%s", op->path) : 0;
+}
+
+int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_plan_ops *ops, bool again, struct vx_fail *f)
+{
+	struct parent p = {.io = io, .root_fd = root_fd, .fd = -1};
+	int r = 0;
+	for (uint32_t i = 0; i < ops->n && r == 0; i++) {
+		const struct vx_op *op = &ops->v[i];
+		switch (op->kind) {
+		case OP_REMOVE:
+			r = remove_at(&p, op->path, 0, f);
+			break;
+		case OP_PLACE:
+			r = place(&p, stage_fd, op, again, f);
+			break;
+		case OP_MODE:
+			r = set_mode(&p, op, f);
+			break;
+		case OP_EMPTY:
+			r = remove_at(&p, op->path, AT_REMOVEDIR, f);
+			r = r == -ENOTEMPTY || r == -EEXIST || r == -EBUSY ? 0 : r;
+			break;
+		}
+		VX_POINT("restore.op");
+	}
+	vx_io_close_fd(io, p.fd);
+	return r;
+}
+
+/* ---- the journal ---- */
+
+/* One line per operation, its strings NUL-terminated since names may hold newlines, and a digest of it all at the end. */
+static void encode(const struct vx_plan_ops *p, struct vx_buf *b)
+{
+	vx_buf_add(b, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC);
+	vx_buf_u32le(b, p->n);
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct vx_op *op = &p->v[i];
+		vx_buf_addc(b, (char)op->kind);
+		vx_buf_u32le(b, op->mode);
+		vx_buf_add(b, op->path, strlen(op->path) + 1);
+		vx_buf_add(b, op->stage ? op->stage : "", strlen(op->stage ? op->stage : "") + 1);
+	}
+	struct vx_digest d;
+	vx_sha256_of(b->data, b->len, &d);
+	vx_buf_add(b, d.b, sizeof d.b);
+}
+
+static int write_new(struct vx_io *io, int root_fd, const char *path, const struct vx_buf *b)
+{
+	int fd = vx_io_open_at(io, root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return fd;
+	int r = vx_io_write_at(io, fd, b->data, b->len, 0);
+	vx_io_close_fd(io, fd);
+	return r;
+}
+
+int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p, struct vx_fail *f)
+{
+	char tmp[96], path[96];
+	struct vx_buf b = VX_BUF(SIZE_MAX / 2);
+	snprintf(tmp, sizeof tmp, ".vx/stage/%s.journal", stage);
+	snprintf(path, sizeof path, ".vx/journal/%s", stage);
+	encode(p, &b);
+	int r = write_new(io, root_fd, tmp, &b);
+	VX_POINT("journal.written");
+	if (r == 0)
+		r = vx_io_rename_at(io, root_fd, tmp, root_fd, path);
+	if (r == -ENOENT) {
+		r = vx_io_mkdir_at(io, root_fd, ".vx/journal", 0777);
+		if (r == 0 || r == -EEXIST)
+			r = vx_io_rename_at(io, root_fd, tmp, root_fd, path);
+	}
+	VX_POINT("journal.renamed");
+	if (r < 0)
+		vx_io_unlink_at(io, root_fd, tmp, 0);
+	vx_buf_free(&b);
+	return r < 0 ? vx_fail_set(f, r, "journal", "the journal of a restore in .vx") : 0;
+}
+
+void vx_journal_done(struct vx_io *io, int root_fd, const char *stage)
+{
+	char path[96];
+	snprintf(path, sizeof path, ".vx/journal/%s", stage);
+	vx_io_unlink_at(io, root_fd, path, 0);
+	VX_POINT("journal.removed");
+}

@@ -1,0 +1,593 @@
+/* Restoring one entry: its artifact is read and verified while what is not yet right on disk is staged under .vx/stage; only then is anything replaced. Where a whole
+ * directory is missing it is staged as a tree and put in place by one rename. */
+#include "lane_int.h"
+
+#include "vx/fd.h"
+#include "vx/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COMPARE_BYTES (16U << 20) /* a file up to this is held in memory and compared with what is on disk; a larger one is written anew */
+#define HOLE_BYTES 4096U          /* zeros from this many on become holes */
+
+enum place_state { AT_HOME, STAGED };
+
+struct dir_place {
+	enum place_state state;
+	const char *stage;   /* STAGED: its path within the stage directory */
+	uint32_t mode, made; /* to be set at the end when they differ */
+	bool top;            /* STAGED: placed by itself */
+};
+
+struct dir_member {
+	const char *path;
+	uint32_t mode;
+	bool has_child;
+};
+
+enum how { H_SKIP, H_COMPARE, H_WRITE };
+
+struct restoring {
+	struct vx_hand *h;
+	const struct vx_job *j;
+	const struct vx_walk *w;
+	const struct vx_snap *snap;
+	struct vx_fail *f;
+	struct vx_arena a;
+	struct vx_map known; /* path -> its stat in the snapshot */
+	struct vx_seen *known_v;
+	uint32_t n_known;
+	struct vx_map members;     /* every path of the entry */
+	struct vx_map dir_members; /* path -> dirs_v */
+	struct dir_member *dirs_v;
+	uint32_t n_dirs, cap_dirs;
+	struct vx_map places; /* directories as they will be */
+	struct dir_place *places_v;
+	uint32_t n_places, cap_places;
+	struct vx_plan_ops placing, modes, removing;
+	char stage[48];
+	int stage_fd;
+	uint32_t n_staged, n_outs;
+	uint64_t written;
+	bool bad; /* the entry, not the place, is at fault */
+	/* the member under way */
+	struct vx_tar_member m;
+	const char *path, *stage_path;
+	const struct vx_out *disk;
+	enum how how;
+	struct vx_buf hold;
+	int fd;
+	uint64_t off;
+	bool hole;
+};
+
+static int bad(struct restoring *r, const char *what)
+{
+	r->bad = true;
+	vx_fail_set(r->f, -EBADMSG, "verify", "%s", what);
+	snprintf(r->f->text, sizeof r->f->text, "%s", what);
+	return -EBADMSG;
+}
+
+/* ---- the stage ---- */
+
+static int open_stage(struct restoring *r)
+{
+	struct vx_hand *h = r->h;
+	char path[80];
+	if (r->stage_fd >= 0)
+		return 0;
+	snprintf(r->stage, sizeof r->stage, "%d-%llu", (int)getpid(), (unsigned long long)atomic_fetch_add(&h->l->stage_seq, 1));
+	snprintf(path, sizeof path, ".vx/stage/%s", r->stage);
+	int k = vx_io_mkdir_at(h->io, h->l->root_fd, path, 0700);
+	if (k == -ENOENT) {
+		k = vx_io_mkdir_at(h->io, h->l->root_fd, ".vx", 0777);
+		if (k == 0 || k == -EEXIST)
+			k = vx_io_mkdir_at(h->io, h->l->root_fd, ".vx/stage", 0777);
+		if (k == 0 || k == -EEXIST)
+			k = vx_io_mkdir_at(h->io, h->l->root_fd, path, 0700);
+	}
+	VX_POINT("restore.stage_made");
+	if (k < 0)
+		return vx_fail_set(r->f, k, "stage", "%s", path);
+	r->stage_fd = vx_io_open_beneath(h->io, h->l->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	return r->stage_fd < 0 ? vx_fail_set(r->f, r->stage_fd, "stage", "%s", path) : 0;
+}
+
+static void drop_stage(struct restoring *r)
+{
+	char path[80];
+	if (r->stage_fd < 0)
+		return;
+	vx_io_close_fd(r->h->io, r->stage_fd);
+	snprintf(path, sizeof path, ".vx/stage/%s", r->stage);
+	if (vx_io_unlink_at(r->h->io, r->h->l->root_fd, path, AT_REMOVEDIR) < 0)
+		vx_rm_rf(r->h->l->root_fd, path);
+}
+
+static struct dir_place *add_place(struct restoring *r, const char *path, size_t n, struct dir_place p)
+{
+	if (r->n_places == r->cap_places) {
+		r->cap_places = r->cap_places ? r->cap_places * 2 : 16;
+		r->places_v = vx_xrealloc(r->places_v, r->cap_places * sizeof *r->places_v);
+	}
+	r->places_v[r->n_places] = p;
+	vx_map_set(&r->places, vx_arena_strndup(&r->a, path, n), n, r->n_places);
+	return &r->places_v[r->n_places++];
+}
+
+static uint32_t member_mode(const struct restoring *r, const char *path, size_t n)
+{
+	uint32_t i = vx_map_get(&r->dir_members, path, n);
+	return i == VX_MAP_NONE ? 0755 : r->dirs_v[i].mode;
+}
+
+/* Makes a directory in the stage: inside `parent` when that is staged, else as something to be placed. */
+static int stage_dir(struct restoring *r, const char *path, size_t n, const struct dir_place *parent, struct dir_place *ret)
+{
+	int k = open_stage(r);
+	if (k < 0)
+		return k;
+	const char *slash = memrchr(path, '/', n), *name = slash ? slash + 1 : path;
+	uint32_t mode = member_mode(r, path, n);
+	*ret = (struct dir_place){.state = STAGED, .mode = mode, .made = (mode | 0700) & 0777, .top = parent->state == AT_HOME};
+	if (ret->top)
+		ret->stage = vx_arena_printf(&r->a, "%u", r->n_staged++);
+	else
+		ret->stage = vx_arena_printf(&r->a, "%s/%.*s", parent->stage, (int)(path + n - name), name);
+	k = vx_io_mkdir_at(r->h->io, r->stage_fd, ret->stage, ret->made);
+	if (k < 0)
+		return vx_fail_set(r->f, k, "mkdir", "%.*s", (int)n, path);
+	if (ret->top)
+		vx_ops_add(&r->placing, OP_PLACE, vx_arena_strndup(&r->a, path, n), ret->stage, 0);
+	VX_POINT("restore.dir_staged");
+	return 0;
+}
+
+/* What the directory path[0..n) is and will be; n 0: the root. */
+static int find_place(struct restoring *r, const char *path, size_t n, struct dir_place *ret)
+{
+	*ret = (struct dir_place){.state = AT_HOME};
+	for (size_t at = 0; at < n;) {
+		const char *slash = memchr(path + at, '/', n - at);
+		size_t end = slash ? (size_t)(slash - path) : n;
+		at = end + 1;
+		uint32_t i = vx_map_get(&r->places, path, end);
+		if (i != VX_MAP_NONE) {
+			*ret = r->places_v[i];
+			continue;
+		}
+		struct dir_place p = {.state = AT_HOME};
+		int k = 0;
+		if (ret->state == AT_HOME) {
+			char dir[VX_MAX_PATH];
+			struct stat st;
+			memcpy(dir, path, end);
+			dir[end] = '\0';
+			k = vx_io_stat_at(r->h->io, r->h->l->root_fd, dir, &st);
+			if (k < 0 && k != -ENOENT)
+				return vx_fail_set(r->f, k, "stat", "%s", dir);
+			if (k == 0 && !S_ISDIR(st.st_mode) && !vx_outputs_match(&r->j->outputs, dir))
+				return vx_fail_set(r->f, S_ISLNK(st.st_mode) ? -ELOOP : -ENOTDIR, "restore", "%s", dir);
+			bool here = k == 0 && S_ISDIR(st.st_mode);
+			k = here ? 0 : stage_dir(r, path, end, ret, &p);
+			uint32_t mode = member_mode(r, path, end);
+			if (here && vx_map_get(&r->dir_members, path, end) != VX_MAP_NONE && (st.st_mode & 07777) != mode &&
+				vx_outputs_match(&r->j->outputs, dir))
+				vx_ops_add(&r->modes, OP_MODE, vx_arena_strdup(&r->a, dir), NULL, mode);
+		} else {
+			k = stage_dir(r, path, end, ret, &p);
+		}
+		if (k < 0)
+			return k;
+		*ret = *add_place(r, path, end, p);
+	}
+	return 0;
+}
+
+/* Where the member is staged. */
+static int stage_member(struct restoring *r)
+{
+	const char *slash = strrchr(r->path, '/');
+	struct dir_place parent;
+	int k = find_place(r, r->path, slash ? (size_t)(slash - r->path) : 0, &parent);
+	if (k == 0)
+		k = open_stage(r);
+	if (k < 0)
+		return k;
+	if (parent.state == STAGED) {
+		r->stage_path = vx_arena_printf(&r->a, "%s/%s", parent.stage, slash + 1);
+	} else {
+		r->stage_path = vx_arena_printf(&r->a, "%u", r->n_staged++);
+		vx_ops_add(&r->placing, OP_PLACE, r->path, r->stage_path, 0);
+	}
+	return 0;
+}
+
+/* ---- members ---- */
+
+static int dir_member(struct restoring *r)
+{
+	if (r->n_dirs == r->cap_dirs) {
+		r->cap_dirs = r->cap_dirs ? r->cap_dirs * 2 : 16;
+		r->dirs_v = vx_xrealloc(r->dirs_v, r->cap_dirs * sizeof *r->dirs_v);
+	}
+	r->dirs_v[r->n_dirs] = (struct dir_member){.path = r->path, .mode = r->m.mode};
+	vx_map_set(&r->dir_members, r->path, strlen(r->path), r->n_dirs++);
+	return 0;
+}
+
+static int link_member(struct restoring *r)
+{
+	struct vx_io *io = r->h->io;
+	if (r->disk && r->disk->target && strcmp(r->disk->target, r->m.target) == 0 && r->disk->seen.mtime_ns == r->m.mtime_ns)
+		return 0;
+	int k = stage_member(r);
+	if (k < 0)
+		return k;
+	struct vx_io_step s = {.op = VX_IO_SYMLINK, .dirfd = r->stage_fd, .path = r->stage_path, .path2 = r->m.target};
+	k = (int)vx_io_sys(io, &s);
+	if (k == 0) {
+		s = (struct vx_io_step){.op = VX_IO_TIMES, .dirfd = r->stage_fd, .path = r->stage_path, .mtime_ns = r->m.mtime_ns};
+		k = (int)vx_io_sys(io, &s);
+	}
+	VX_POINT("restore.link_staged");
+	return k < 0 ? vx_fail_set(r->f, k, "symlink", "%s", r->path) : 0;
+}
+
+static int open_staged(struct restoring *r)
+{
+	int k = stage_member(r);
+	if (k < 0)
+		return k;
+	r->fd = vx_io_open_at(r->h->io, r->stage_fd, r->stage_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, (r->m.mode & 0777) | 0200);
+	VX_POINT("restore.file_staged");
+	return r->fd < 0 ? vx_fail_set(r->f, r->fd, "create", "%s", r->path) : 0;
+}
+
+/* Is the file on disk, known by its stat, the very one that was saved or restored? */
+static bool known_same(const struct restoring *r)
+{
+	uint32_t i = vx_map_gets(&r->known, r->path);
+	return i != VX_MAP_NONE && vx_seen_equal(&r->known_v[i], &r->disk->seen) && !vx_seen_racy(r->snap, &r->known_v[i]);
+}
+
+static int file_member(struct restoring *r)
+{
+	const struct vx_out *d = r->disk;
+	bool may =
+		d && S_ISREG(d->seen.mode) && d->seen.size == r->m.size && (d->seen.mode & 07777) == r->m.mode && d->seen.mtime_ns == r->m.mtime_ns;
+	r->off = 0;
+	r->hole = false;
+	vx_buf_clear(&r->hold);
+	r->how = may && known_same(r) ? H_SKIP : may && d->nlink == 1 && r->m.size <= COMPARE_BYTES ? H_COMPARE : H_WRITE;
+	return r->how == H_WRITE ? open_staged(r) : 0;
+}
+
+static int on_member(void *arg, const struct vx_tar_member *m)
+{
+	struct restoring *r = arg;
+	r->m = *m;
+	r->path = vx_arena_strdup(&r->a, m->path);
+	if (m->target)
+		r->m.target = vx_arena_strdup(&r->a, m->target);
+	const char *slash = strrchr(r->path, '/');
+	uint32_t up = slash ? vx_map_get(&r->dir_members, r->path, (size_t)(slash - r->path)) : VX_MAP_NONE;
+	if (up != VX_MAP_NONE)
+		r->dirs_v[up].has_child = true;
+	if (!vx_map_put(&r->members, r->path, strlen(r->path), m->type == VX_TAR_DIR))
+		return bad(r, "its artifact names a path twice");
+	if (m->type == VX_TAR_DIR)
+		return dir_member(r);
+	if (!vx_outputs_match(&r->j->outputs, r->path))
+		return bad(r, "its artifact holds what is not among the task's outputs");
+	r->n_outs++;
+	r->disk = vx_walk_out(r->w, r->path);
+	return m->type == VX_TAR_LINK ? link_member(r) : file_member(r);
+}
+
+static bool all_zero(const uint8_t *p, size_t n)
+{
+	return n >= HOLE_BYTES && p[0] == 0 && memcmp(p, p + 1, n - 1) == 0;
+}
+
+static int write_piece(struct restoring *r, const void *p, size_t n)
+{
+	r->hole = all_zero(p, n);
+	int k = r->hole ? 0 : vx_io_write_at(r->h->io, r->fd, p, n, r->off);
+	r->off += n;
+	r->written += n;
+	return k < 0 ? vx_fail_set(r->f, k, "write", "%s", r->path) : 0;
+}
+
+static int on_data(void *arg, const void *p, size_t n)
+{
+	struct restoring *r = arg;
+	if (r->how == H_WRITE)
+		return write_piece(r, p, n);
+	if (r->how == H_COMPARE)
+		vx_buf_add(&r->hold, p, n);
+	return 0;
+}
+
+static int finish_file(struct restoring *r)
+{
+	struct vx_io *io = r->h->io;
+	int k = 0;
+	struct vx_io_step s = {.op = VX_IO_TRUNCATE, .fd = r->fd, .n = (size_t)r->m.size};
+	if (r->hole)
+		k = (int)vx_io_sys(io, &s);
+	if (k == 0 && (((r->m.mode & 0777) | 0200) & ~r->h->l->umask) != r->m.mode) {
+		s = (struct vx_io_step){.op = VX_IO_CHMOD, .fd = r->fd, .mode = r->m.mode};
+		k = (int)vx_io_sys(io, &s);
+	}
+	if (k == 0) {
+		s = (struct vx_io_step){.op = VX_IO_TIMES, .fd = r->fd, .mtime_ns = r->m.mtime_ns};
+		k = (int)vx_io_sys(io, &s);
+	}
+	s = (struct vx_io_step){.op = VX_IO_CLOSE, .fd = r->fd};
+	int c = (int)vx_io_sys(io, &s);
+	r->fd = -1;
+	k = k < 0 ? k : c == -EINTR ? 0 : c;
+	VX_POINT("restore.file_done");
+	return k < 0 ? vx_fail_set(r->f, k, "write", "%s", r->path) : 0;
+}
+
+/* Does the disk hold these bytes? */
+static bool disk_holds(struct restoring *r)
+{
+	struct vx_io *io = r->h->io;
+	int fd = vx_io_open_beneath(io, r->h->l->root_fd, r->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	size_t n = r->hold.len;
+	char *p = vx_xmalloc(n + 1);
+	bool same = vx_io_read_at(io, fd, p, n + 1, 0) == (int64_t)n && (!n || memcmp(p, r->hold.data, n) == 0);
+	free(p);
+	vx_io_close_fd(io, fd);
+	return same;
+}
+
+static int on_end(void *arg)
+{
+	struct restoring *r = arg;
+	if (r->how == H_SKIP)
+		return 0;
+	if (r->how == H_COMPARE) {
+		if (disk_holds(r))
+			return 0;
+		int k = open_staged(r);
+		if (k == 0 && r->hold.len)
+			k = write_piece(r, r->hold.data, r->hold.len);
+		if (k < 0)
+			return k;
+	}
+	return finish_file(r);
+}
+
+/* ---- the artifact ---- */
+
+static int unzip_sink(void *arg, const void *p, size_t n)
+{
+	return vx_tar_feed(arg, p, n);
+}
+
+/* The bytes of the artifact through digest, zstd and tar. A small one is verified before it is looked into. */
+static int read_artifact(struct restoring *r, int fd, struct vx_tar_reader *tar)
+{
+	struct vx_hand *h = r->h;
+	struct vx_sha256 sha;
+	struct vx_digest d;
+	bool done = false;
+	uint64_t size = r->j->entry.artifact_bytes;
+	if (!h->unzip)
+		h->unzip = vx_unzip_new();
+	vx_unzip_begin(h->unzip);
+	vx_sha256_init(&sha);
+	size_t cap = size <= VX_LANE_SMALL_BYTES ? (size_t)size : VX_LANE_PIECE_BYTES;
+	vx_buf_clear(&h->packed);
+	void *buf = vx_buf_reserve(&h->packed, cap);
+	for (uint64_t off = 0; off < size;) {
+		size_t want = size - off < cap ? (size_t)(size - off) : cap;
+		int64_t n = vx_io_read_at(h->io, fd, buf, want, off);
+		if (n < 0)
+			return vx_fail_set(r->f, (int)n, "read", "its artifact");
+		if ((size_t)n != want)
+			return bad(r, "its artifact is cut short");
+		vx_sha256_add(&sha, buf, want);
+		if (want == size) {
+			vx_sha256_done(&sha, &d);
+			if (!vx_digest_equal(&d, &r->j->entry.artifact))
+				return bad(r, "its artifact does not have the bytes that were saved");
+		}
+		r->f->code = 0;
+		int k = vx_unzip_feed(h->unzip, buf, want, &done, unzip_sink, tar);
+		if (k < 0)
+			return r->f->code ? k : bad(r, "its artifact cannot be unpacked");
+		off += want;
+	}
+	if (size > cap)
+		vx_sha256_done(&sha, &d);
+	if (!vx_digest_equal(&d, &r->j->entry.artifact))
+		return bad(r, "its artifact does not have the bytes that were saved");
+	return done && vx_tar_complete(tar) ? 0 : bad(r, "its artifact is cut short");
+}
+
+static int open_artifact(struct restoring *r)
+{
+	char path[VX_ARTIFACT_PATH];
+	struct stat st;
+	vx_artifact_path(&r->j->entry.artifact, VX_SUFFIX_TAR, path);
+	int fd = vx_io_open_at(r->h->io, r->h->l->o.store->a_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd == -ENOENT)
+		return bad(r, "its artifact is missing");
+	if (fd < 0)
+		return vx_fail_set(r->f, fd, "open", "its artifact");
+	if (vx_io_stat_fd(r->h->io, fd, &st) < 0 || (uint64_t)st.st_size != r->j->entry.artifact_bytes) {
+		vx_io_close_fd(r->h->io, fd);
+		return bad(r, "its artifact has another size than was saved");
+	}
+	return fd;
+}
+
+static int fetch(struct restoring *r)
+{
+	static const struct vx_tar_events ev = {on_member, on_data, on_end};
+	if (!r->j->entry.artifact_bytes)
+		return 0;
+	int fd = open_artifact(r);
+	if (fd < 0)
+		return fd;
+	struct vx_tar_reader *tar = vx_tar_reader_new(&ev, r);
+	int k = read_artifact(r, fd, tar);
+	vx_tar_reader_free(tar);
+	vx_io_close_fd(r->h->io, fd);
+	vx_io_close_fd(r->h->io, r->fd);
+	r->fd = -1;
+	return k;
+}
+
+/* ---- afterwards ---- */
+
+/* Directories of the entry: those that are outputs by themselves must be there; staged ones get their modes, the deepest first. */
+static int finish_dirs(struct restoring *r)
+{
+	for (uint32_t i = 0; i < r->n_dirs; i++) {
+		const struct dir_member *d = &r->dirs_v[i];
+		struct dir_place p;
+		bool match = vx_outputs_match(&r->j->outputs, d->path);
+		r->n_outs += match && !d->has_child;
+		if (!match && !d->has_child)
+			return bad(r, "its artifact holds what is not among the task's outputs");
+		int k = match ? find_place(r, d->path, strlen(d->path), &p) : 0;
+		if (k < 0)
+			return k;
+	}
+	for (uint32_t i = r->n_places; i-- > 0;) {
+		const struct dir_place *p = &r->places_v[i];
+		if (p->state != STAGED || p->mode == (p->made & ~r->h->l->umask))
+			continue;
+		int fd = vx_io_open_at(r->h->io, r->stage_fd, p->stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		/* One without write permission could not be renamed by a plain user: it is finished in place. */
+		bool later = p->top && !(p->mode & 0200);
+		struct vx_io_step s = {.op = VX_IO_CHMOD, .fd = fd, .mode = later ? p->mode | 0200 : p->mode};
+		int k = fd < 0 ? fd : (int)vx_io_sys(r->h->io, &s);
+		vx_io_close_fd(r->h->io, fd);
+		if (k < 0)
+			return vx_fail_set(r->f, k, "chmod", "%s", p->stage);
+		for (uint32_t n = 0; later && n < r->placing.n; n++)
+			if (strcmp(r->placing.v[n].stage, p->stage) == 0)
+				vx_ops_add(&r->modes, OP_MODE, r->placing.v[n].path, NULL, p->mode);
+	}
+	return 0;
+}
+
+/* What is in the outputs and not in the entry. */
+static void find_extras(struct restoring *r)
+{
+	const struct vx_lane *l = r->h->l;
+	if (r->j->outputs.additive)
+		return;
+	struct vx_map thinned = {0}; /* directories out of which something goes */
+	for (uint32_t i = 0; i < r->w->n_outs; i++) {
+		const struct vx_out *o = &r->w->outs[i];
+		if (vx_map_gets(&r->members, o->seen.path) != VX_MAP_NONE || (l->o.tracked && l->o.tracked(l->o.arg, o->seen.path)))
+			continue;
+		vx_ops_add(&r->removing, S_ISDIR(o->seen.mode) ? OP_EMPTY : OP_REMOVE, o->seen.path, NULL, 0);
+		for (const char *slash = strchr(o->seen.path, '/'); slash; slash = strchr(slash + 1, '/'))
+			vx_map_put(&thinned, o->seen.path, (size_t)(slash - o->seen.path), 1);
+	}
+	for (uint32_t i = r->w->n_dirs; thinned.n && i-- > 0;) {
+		const struct vx_seen *d = &r->w->dirs[i];
+		bool empties = S_ISDIR(d->mode) && *d->path && vx_map_get(&thinned, d->path, d->len) != VX_MAP_NONE;
+		if (empties && vx_map_gets(&r->members, d->path) == VX_MAP_NONE && vx_outputs_match(&r->j->outputs, d->path))
+			vx_ops_add(&r->removing, OP_EMPTY, d->path, NULL, 0);
+	}
+	vx_map_free(&thinned);
+}
+
+static int replace(struct restoring *r)
+{
+	struct vx_io *io = r->h->io;
+	int root = r->h->l->root_fd;
+	struct vx_plan_ops all = {0};
+	const struct vx_plan_ops *parts[] = {&r->removing, &r->placing, &r->modes};
+	for (int k = 0; k < 3; k++)
+		for (uint32_t i = 0; i < parts[k]->n; i++)
+			vx_ops_add(&all, parts[k]->v[i].kind, parts[k]->v[i].path, parts[k]->v[i].stage, parts[k]->v[i].mode);
+	/* One operation is atomic by itself. */
+	bool journal = all.n > 1;
+	int k = journal ? open_stage(r) : 0;
+	if (k == 0 && journal)
+		k = vx_journal_write(io, root, r->stage, &all, r->f);
+	VX_POINT("restore.before_replace");
+	if (k == 0) {
+		k = vx_ops_apply(io, root, r->stage_fd, &all, false, r->f);
+		VX_POINT("restore.replaced");
+		if (journal)
+			vx_journal_done(io, root, r->stage);
+	}
+	free(all.v);
+	return k;
+}
+
+static void load_known(struct restoring *r)
+{
+	if (!r->snap)
+		return;
+	struct vx_snap s = *r->snap;
+	struct vx_seen e;
+	uint32_t i = 0;
+	r->known_v = vx_arena_array(&r->a, s.n_files ? s.n_files : 1, sizeof *r->known_v);
+	while (vx_snap_next(&s, &e) == 1 && r->n_known < s.n_files) {
+		if (i++ < s.n_dirs)
+			continue;
+		r->known_v[r->n_known] = e;
+		vx_map_set(&r->known, e.path, e.len, r->n_known++);
+	}
+}
+
+static bool nothing_to_do(const struct restoring *r)
+{
+	return !r->removing.n && !r->placing.n && !r->modes.n;
+}
+
+int vx_restore_entry(
+	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f)
+{
+	struct restoring r = {.h = h, .j = j, .w = w, .snap = snap, .f = f, .stage_fd = -1, .fd = -1, .hold = VX_BUF(SIZE_MAX / 2)};
+	load_known(&r);
+	VX_POINT("restore.begin");
+	int k = fetch(&r);
+	VX_POINT("restore.fetched");
+	if (k == 0)
+		k = finish_dirs(&r);
+	if (k == 0 && r.n_outs != j->entry.n_outputs)
+		k = bad(&r, "its artifact holds another number of files than was saved");
+	if (k == 0)
+		find_extras(&r);
+	if (k == 0 && !nothing_to_do(&r))
+		k = replace(&r);
+	ret->damaged = r.bad;
+	ret->untouched = nothing_to_do(&r);
+	ret->bytes = r.written;
+	drop_stage(&r);
+	VX_POINT("restore.stage_dropped");
+	free(r.dirs_v);
+	free(r.places_v);
+	free(r.placing.v);
+	free(r.modes.v);
+	free(r.removing.v);
+	vx_map_free(&r.known);
+	vx_map_free(&r.members);
+	vx_map_free(&r.dir_members);
+	vx_map_free(&r.places);
+	vx_buf_free(&r.hold);
+	vx_arena_free(&r.a);
+	return k;
+}

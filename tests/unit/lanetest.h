@@ -1,0 +1,195 @@
+/* A workspace with a store and a lane, for the tests of both. Header-only; every helper fails the running test itself. */
+#ifndef LANETEST_H
+#define LANETEST_H
+
+#include "vxtest.h"
+
+#include "../../sched/lane/lane_int.h"
+
+#include "vx/err.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+
+struct lt {
+	char *root;
+	struct vx_store *store;
+	struct vx_lane *lane;
+	struct vx_arena a;
+	struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap);
+	void *io_arg;
+	bool (*tracked)(void *arg, const char *path);
+};
+
+VXT_UNUSED static void lt_open(struct lt *t)
+{
+	struct vx_err err = {0};
+	char dir[PATH_MAX];
+	const char *elsewhere = getenv("LT_STORE");
+	if (elsewhere)
+		snprintf(dir, sizeof dir, "%s", elsewhere);
+	else
+		snprintf(dir, sizeof dir, "%s/.vx/cache", t->root);
+	struct vx_store_opts so = {.dir = dir, .workspace = t->root, .read = true, .write = true};
+	assert_int_equal(vx_store_open(&so, &t->store, &err), 0);
+	struct vx_lane_opts lo = {.store = t->store, .root = t->root, .slots = 2, .tracked = t->tracked};
+	int e = 0;
+	t->lane = vx_lane_make(&lo, t->new_io ? t->new_io : vx_lane_default_io, t->io_arg, &e);
+	assert_non_null(t->lane);
+}
+
+VXT_UNUSED static void lt_close(struct lt *t)
+{
+	vx_lane_free(t->lane);
+	vx_store_close(t->store);
+	t->lane = NULL;
+	t->store = NULL;
+}
+
+VXT_UNUSED static void lt_reopen(struct lt *t)
+{
+	lt_close(t);
+	lt_open(t);
+}
+
+VXT_UNUSED static void lt_begin(struct lt *t)
+{
+	*t = (struct lt){.new_io = t->new_io, .io_arg = t->io_arg, .tracked = t->tracked};
+	t->root = vxt_tmpdir();
+	assert_int_equal(vx_mkdir_p(AT_FDCWD, vxt_path(t->root, ".vx"), 0777), 0);
+	lt_open(t);
+}
+
+VXT_UNUSED static void lt_end(struct lt *t)
+{
+	lt_close(t);
+	vx_arena_free(&t->a);
+	vxt_rm(t->root);
+}
+
+/* Globs as a space-separated list. */
+VXT_UNUSED static struct vx_globset *lt_globs(struct lt *t, const char *text)
+{
+	struct vx_strlist l = {0};
+	char *copy = vx_arena_strdup(&t->a, text), *save = NULL;
+	for (char *p = strtok_r(copy, " ", &save); p; p = strtok_r(NULL, " ", &save))
+		vx_strlist_add(&l, &t->a, p);
+	struct vx_globset *g;
+	struct vx_err err = {0};
+	assert_int_equal(vx_globset_compile(vx_strlist_done(&l), VX_DIALECT_VX, &t->a, &g, &err), 0);
+	return g;
+}
+
+VXT_UNUSED static struct vx_outputs lt_outputs(struct lt *t, const char *dir, const char *files)
+{
+	return (struct vx_outputs){.files = lt_globs(t, files), .dir = dir};
+}
+
+VXT_UNUSED static struct vx_digest lt_key(const char *text)
+{
+	struct vx_digest d;
+	vx_sha256_of(text, strlen(text), &d);
+	return d;
+}
+
+/* The next event; its text and log live until the one after. */
+VXT_UNUSED static void lt_next(struct lt *t, struct vx_lane_event *ret)
+{
+	for (int i = 0; i < 3000; i++) {
+		if (vx_lane_next(t->lane, ret))
+			return;
+		struct pollfd p = {.fd = vx_lane_fd(t->lane), .events = POLLIN};
+		poll(&p, 1, 10);
+	}
+	fail_msg("no event within 30 seconds");
+}
+
+/* Saves and waits; returns whether the row was committed. */
+VXT_UNUSED static bool lt_save_req(struct lt *t, const struct vx_save_req *r, struct vx_lane_event *ret)
+{
+	bool captured = false;
+	vx_lane_save(t->lane, r);
+	vx_lane_flush(t->lane);
+	for (;;) {
+		lt_next(t, ret);
+		if (ret->kind == VX_LANE_SETTLED)
+			break;
+		assert_int_equal(ret->kind, VX_LANE_CAPTURED);
+		captured = true;
+	}
+	assert_int_equal(ret->task, r->task);
+	assert_true(captured || !ret->ok);
+	return ret->ok;
+}
+
+VXT_UNUSED static bool lt_save(struct lt *t, const char *key, const struct vx_outputs *o, struct vx_lane_event *ret)
+{
+	struct vx_save_req r = {.task = 7, .id = "a#build", .key = lt_key(key), .outputs = *o, .log = "log", .log_bytes = 3, .duration_ns = 5};
+	return lt_save_req(t, &r, ret);
+}
+
+/* Probes and restores; false when there is no entry. */
+VXT_UNUSED static bool lt_restore(struct lt *t, const char *key, const struct vx_outputs *o, struct vx_lane_event *ret)
+{
+	struct vx_digest d = lt_key(key);
+	bool found = false;
+	struct vx_restore_req r = {.task = 9, .id = "a#build", .outputs = *o};
+	assert_true(vx_store_probe(t->store, &d, 1, &found, &r.entry) >= 0);
+	if (!found)
+		return false;
+	vx_lane_restore(t->lane, &r);
+	lt_next(t, ret);
+	assert_int_equal(ret->kind, VX_LANE_RESTORED);
+	assert_int_equal(ret->task, 9);
+	return true;
+}
+
+VXT_UNUSED static void lt_clean(struct lt *t, const struct vx_outputs *o, struct vx_lane_event *ret)
+{
+	vx_lane_clean(t->lane, 3, o);
+	lt_next(t, ret);
+	assert_int_equal(ret->kind, VX_LANE_CLEANED);
+	assert_int_equal(ret->task, 3);
+}
+
+/* Everything about a tree as text: kinds, modes, sizes, mtimes of files and links, contents' digests. malloc'ed. */
+VXT_UNUSED static char *lt_tree(const char *dir)
+{
+	char cmd[3 * PATH_MAX];
+	const char *out;
+	snprintf(cmd, sizeof cmd,
+		"cd '%s' 2>/dev/null || { echo none; exit; }; { find . -mindepth 1 -type d -printf '%%P d %%m\\n'; find . -type l -printf '%%P l %%l %%T@\\n'; "
+		"find . -type f -printf '%%P f %%m %%s %%T@\\n'; find . -type f -print0 | sort -z | xargs -0r sha256sum; } | LC_ALL=C sort",
+		dir);
+	vxt_sh(cmd, &out);
+	return strdup(out);
+}
+
+VXT_UNUSED static void lt_same_tree(const char *dir, char *before)
+{
+	char *now = lt_tree(dir);
+	assert_string_equal(before, now);
+	free(now);
+}
+
+VXT_UNUSED static int lt_sh(const struct lt *t, const char *command)
+{
+	char *cmd = NULL;
+	assert_true(asprintf(&cmd, "cd '%s' && { %s ; }", t->root, command) > 0);
+	int r = vxt_sh(cmd, NULL);
+	free(cmd);
+	return r;
+}
+
+/* How many files lie below a directory of the root. */
+VXT_UNUSED static int lt_count(const struct lt *t, const char *dir)
+{
+	char cmd[PATH_MAX + 64];
+	const char *out;
+	snprintf(cmd, sizeof cmd, "find '%s/%s' -mindepth 1 2>/dev/null | wc -l", t->root, dir);
+	assert_int_equal(vxt_sh(cmd, &out), 0);
+	return atoi(out);
+}
+
+#endif
