@@ -20,10 +20,13 @@ enum { P_REQUEST, P_FORK_SERVER, P_SCHEDULER, P_STDOUT, P_STDERR, P_BOX, P_COUNT
 
 static volatile sig_atomic_t child_died;
 
-/* Ends everything below us and us; also our own way out when the region cannot be trusted any more. The box host goes with the rest: vx_box_free may
- * wait for what we are about to kill, and needs nothing that a kill does not give. */
+/* Ends everything below us and us; also our own way out when the region cannot be trusted any more. The box host is asked and not killed, since it
+ * has placeholders to sweep; should it hang, those who wait for us kill us and then it. */
 void worker_die(struct worker *w, int status)
 {
+	vx_tree_end(w->box != NULL ? stop_spares : NULL, NULL, w, 0, 0);
+	vx_box_free(w->box);
+	w->box = NULL;
 	vx_tree_end(NULL, NULL, NULL, 0, 0);
 	limits_remove(w);
 	_exit(status);
@@ -321,10 +324,6 @@ void vx_worker_main(const struct vx_worker_start *s)
 		step(w);
 		if (!w->ending && vx_ring_empty(vx_slot_requests(w->slot)))
 			wait_for_work(w);
-	}
-	if (w->a.phase == IDLE && w->box != NULL) {
-		vx_box_free(w->box);
-		w->box = NULL;
 	}
 	worker_die(w, 0);
 }

@@ -45,6 +45,15 @@ static int driver_run(struct driver *d, int i, bool again)
 {
 	const char *argv[] = {"/bin/sh", "-c", again ? "exit 5" : nasty, d->tags[i], NULL};
 	struct vx_task_desc t = vxp_desc((uint32_t)i, argv);
+	const char *root = getenv("VXD_BOXED");
+	char record[4200];
+
+	if (root != NULL && !again) {
+		snprintf(record, sizeof record, "%s/.vx/sweep", root);
+		t.sandboxed = true;
+		t.cwd = root;
+		t.sandbox = (struct vx_sbx_spec){.root = root, .project_dir = ".", .home = "", .record_dir = record};
+	}
 
 	t.attempt = again;
 	return vx_pool_run(d->pool, d->slots[i], &t, NULL);
@@ -67,7 +76,8 @@ static void driver_event(struct driver *d, const struct vx_pool_event *e, int *u
 static int driver(char **argv)
 {
 	enum { SLOTS = 300 };
-	struct vx_pool_opts o = {.slots = SLOTS, .bwrap_path = argv[2]}; /* a name for our processes; nothing runs it */
+	/* The path of bwrap is a name for our processes; for sandboxed tasks it must be one that can be run. */
+	struct vx_pool_opts o = {.slots = SLOTS, .bwrap_path = argv[2], .init_path = vxp_init_path()};
 	struct driver d = {.tags = {getenv("VXD_TAG0"), getenv("VXD_TAG1")}, .slots = {0, SLOTS - 1}};
 	struct vx_pool_event e;
 	int ups = 0, r;
@@ -96,19 +106,24 @@ static int driver(char **argv)
 /* ---- the test's side ---- */
 
 struct trial {
-	char ours[32], tags[2][16]; /* arguments that only this trial's processes have */
-	pid_t pids[3];              /* scheduler, fork server, first worker */
+	char ours[300], tags[2][16]; /* arguments that only this trial's processes have */
+	pid_t pids[3];               /* scheduler, fork server, first worker */
 	pid_t other_worker;
 	int in;
 	FILE *out;
 	int killed;
 };
 
-static char words[3][32]; /* of the trial under way, for the cleaning up after a failure */
+static char *boxed_root; /* not NULL: the tasks are sandboxed, in this workspace */
+static char bwrap[VX_MAX_PATH];
+static char words[3][300]; /* of the trial under way, for the cleaning up after a failure */
 
 static int clean(void **state)
 {
 	(void)state;
+	if (boxed_root != NULL)
+		vxt_rm(boxed_root);
+	boxed_root = NULL;
 	for (int i = 0; i < 3; i++)
 		if (words[i][0] != 0)
 			vxp_kill(words[i]);
@@ -122,7 +137,9 @@ static void begin(struct trial *t)
 	char exe[4096], line[256];
 
 	number++;
-	snprintf(t->ours, sizeof t->ours, "/no/bwrap/%d.%u", getpid(), number);
+	snprintf(t->ours, sizeof t->ours, "%s/bwrap.%d.%u", boxed_root != NULL ? boxed_root : "/no", getpid(), number);
+	if (boxed_root != NULL)
+		assert_int_equal(symlink(bwrap, t->ours), 0);
 	for (int i = 0; i < 2; i++)
 		snprintf(t->tags[i], sizeof t->tags[i], "%d.%u%d", 86400 + getpid(), number, i + 1);
 	snprintf(words[0], sizeof words[0], "%s", t->tags[0]);
@@ -138,6 +155,8 @@ static void begin(struct trial *t)
 		dup2(out[1], 1);
 		setenv("VXD_TAG0", t->tags[0], 1); /* not as arguments: the scheduler is no part of its tasks */
 		setenv("VXD_TAG1", t->tags[1], 1);
+		if (boxed_root != NULL)
+			setenv("VXD_BOXED", boxed_root, 1);
 		execl(exe, "driver", "-driver", t->ours, (char *)NULL);
 		_exit(99);
 	}
@@ -266,6 +285,27 @@ static void fork_server_and_worker(void **state)
 {
 	(void)state;
 	trials(FORK_SERVER | WORKER);
+}
+
+/* The same, sandboxed, for each of the six; skipped where no sandbox can be had. */
+static void sandboxed(void **state)
+{
+	static const int sets[] = {SCHEDULER, FORK_SERVER, WORKER, SCHEDULER | FORK_SERVER, SCHEDULER | WORKER, FORK_SERVER | WORKER};
+	struct vx_pool *p = vxp_start(1);
+	struct vx_pool_event e = {0};
+
+	(void)state;
+	assert_int_equal(vx_pool_arm(p, 0), 0);
+	assert_int_equal(vxp_event(p, &e, 20000), 1);
+	vx_pool_end(p);
+	if (e.done.end != VX_END_EXIT) {
+		print_message("no sandbox here: %s\n", e.done.text);
+		skip();
+	}
+	assert_int_equal(vx_which("bwrap", getenv("PATH"), bwrap), 0);
+	boxed_root = vxt_tmpdir();
+	for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+		trials(sets[i]);
 }
 
 static void a_plain_end(void **state)
@@ -403,6 +443,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(scheduler_and_fork_server, clean),
 		cmocka_unit_test_teardown(scheduler_and_worker, clean),
 		cmocka_unit_test_teardown(fork_server_and_worker, clean),
+		cmocka_unit_test_teardown(sandboxed, clean),
 		cmocka_unit_test_teardown(stopped_processes_do_not_hold_up_the_end, clean),
 		cmocka_unit_test_teardown(signals_of_the_terminal_reach_nobody, clean),
 		cmocka_unit_test_teardown(a_sweep_spares_what_is_not_the_pools, clean),

@@ -5,7 +5,9 @@
 #include "vx/buf.h"
 #include "vx/clock.h"
 #include "vx/err.h"
+#include "vx/limits.h"
 #include "vx/pool.h"
+#include "vx/spawn.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,12 +30,27 @@ struct vxp_result {
 	uint64_t last_frame_ns;
 };
 
+/* vx-init beside this program's build; NULL when it is not there. */
+VXT_UNUSED static const char *vxp_init_path(void)
+{
+	static char path[4200];
+	int n = vx_readlink(AT_FDCWD, "/proc/self/exe", path, 4096);
+
+	assert_true(n > 0);
+	for (int up = 0; up < 3; up++) /* build/tests/KIND/NAME */
+		*strrchr(path, '/') = 0;
+	strcat(path, "/vx-init");
+	return access(path, X_OK) == 0 ? path : NULL;
+}
+
 VXT_UNUSED static struct vx_pool *vxp_start(uint32_t slots)
 {
-	struct vx_pool_opts o = {.slots = slots};
+	struct vx_pool_opts o = {.slots = slots, .init_path = vxp_init_path()};
+	static char bwrap[VX_MAX_PATH];
 	struct vx_pool *p = NULL;
 	struct vx_err err = {0};
 
+	o.bwrap_path = vx_which("bwrap", getenv("PATH"), bwrap) == 0 ? bwrap : NULL;
 	if (vx_pool_start(&o, &p, &err) < 0)
 		fail_msg("%s", err.what);
 	return p;

@@ -1,0 +1,227 @@
+/* Sandboxed tasks as the pool and its workers handle them: the verdict, ends, signals, a lost box host. What a sandbox allows is tested elsewhere. */
+#include "vxtest.h"
+#include "vxpool.h"
+
+#include "../../sched/loop/pool_internal.h"
+
+#define SH(text) ((const char *const[]){"/bin/sh", "-c", text, NULL})
+
+static struct vx_pool *pool;
+
+static int start_pool(void **state)
+{
+	(void)state;
+	pool = vxp_start(1);
+	return 0;
+}
+
+static int end_pool(void **state)
+{
+	(void)state;
+	vx_pool_end(pool);
+	return 0;
+}
+
+static struct vxp_result run(const struct vx_task_desc *d)
+{
+	struct vxp_result r = {0};
+	struct vx_err err = {0};
+
+	if (vx_pool_run(pool, 0, d, &err) < 0)
+		fail_msg("%s", err.what);
+	vxp_finish(pool, 0, &r, 20000);
+	assert_false(r.lost);
+	return r;
+}
+
+static struct vxp_result run_sh(const char *text)
+{
+	struct vx_task_desc d = vxp_desc(1, SH(text));
+
+	return run(&d);
+}
+
+static char *root; /* a workspace of its own */
+
+static struct vx_task_desc boxed(const char *text)
+{
+	static const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
+	static char record[4200];
+	struct vx_task_desc d;
+
+	argv[2] = text;
+	d = vxp_desc(20, argv);
+	snprintf(record, sizeof record, "%s/.vx/sweep", root);
+	d.sandboxed = true;
+	d.cwd = root;
+	d.sandbox.root = root;
+	d.sandbox.project_dir = ".";
+	d.sandbox.home = "";
+	d.sandbox.record_dir = record;
+	return d;
+}
+
+static int make_root(void **state)
+{
+	(void)state;
+	root = vxt_tmpdir();
+	return 0;
+}
+
+static int drop_root(void **state)
+{
+	(void)state;
+	vxt_rm(root);
+	return 0;
+}
+
+/* The verdict decides whether the other tests can run. */
+static void need_sandbox(void)
+{
+	struct vx_pool_event e;
+
+	assert_int_equal(vx_pool_arm(pool, 0), 0);
+	assert_int_equal(vxp_event(pool, &e, 20000), 1);
+	assert_int_equal(e.kind, VX_POOL_ARMED);
+	assert_int_equal(e.task, NO_TASK);
+	if (e.done.end == VX_END_EXIT)
+		return;
+	assert_int_equal(e.done.end, VX_END_REFUSED);
+	print_message("no sandbox here: %s\n", e.done.text);
+	skip();
+}
+
+static void sandboxed_exits(void **state)
+{
+	struct vx_task_desc d = boxed("echo out; echo err >&2; ls /proc/self/fd; exit 6");
+	struct vxp_result r;
+
+	(void)state;
+	need_sandbox();
+	r = run(&d);
+	assert_true(r.started);
+	assert_int_equal(r.done.end, VX_END_EXIT);
+	assert_int_equal(r.done.code, 6);
+	assert_true(r.done.setup_ns > 0 && r.done.end_ns > r.done.start_ns);
+	assert_string_equal(vx_buf_str(&r.out), "out\n0\n1\n2\n3\n");
+	assert_string_equal(vx_buf_str(&r.err), "err\n");
+	vxp_free(&r);
+	/* What it left dies with its namespace, and the pipes with it. */
+	d = boxed("setsid sleep 86127 & (sleep 86127 &) ; kill -KILL $$");
+	r = run(&d);
+	assert_int_equal(r.done.end, VX_END_SIGNAL);
+	assert_int_equal(r.done.signal, SIGKILL);
+	assert_int_equal(r.done.flags & VX_DONE_CUT_LEFTOVER, 0);
+	assert_int_equal(vxp_alive("86127"), 0);
+	vxp_free(&r);
+}
+
+static void sandboxed_time_limit_and_stop(void **state)
+{
+	struct vx_task_desc d = boxed("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep .01; done");
+	struct vxp_result r = {0};
+	struct vx_pool_event e = {0};
+
+	(void)state;
+	need_sandbox();
+	d.timeout_ms = 150;
+	r = run(&d);
+	assert_int_equal(r.done.end, VX_END_TIMEOUT);
+	assert_int_equal(r.done.code, 3);
+	assert_string_equal(vx_buf_str(&r.out), "up\nbye\n");
+	vxp_free(&r);
+	d = boxed("trap '' TERM; echo up; sleep 86128");
+	d.timeout_ms = 100;
+	d.grace_ms = 100;
+	r = run(&d);
+	assert_int_equal(r.done.end, VX_END_TIMEOUT);
+	assert_int_equal(r.done.signal, SIGKILL);
+	assert_int_equal(vxp_alive("86128"), 0);
+	vxp_free(&r);
+	d.timeout_ms = 0;
+	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+	while (e.kind != VX_POOL_OUTPUT)
+		assert_int_equal(vxp_event(pool, &e, 5000), 1);
+	vx_pool_stop(pool, 0, SIGTERM);
+	vx_pool_stop(pool, 0, SIGKILL);
+	vxp_finish(pool, 0, &r, 5000);
+	assert_int_equal(r.done.end, VX_END_STOPPED);
+	assert_int_equal(vxp_alive("86128"), 0);
+	vxp_free(&r);
+}
+
+/* A stop that comes while the sandbox is being built counts. */
+static void sandboxed_stop_before_the_start(void **state)
+{
+	struct vx_task_desc d = boxed("sleep 86129");
+	struct vxp_result r = {0};
+
+	(void)state;
+	need_sandbox();
+	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+	vx_pool_stop(pool, 0, SIGTERM);
+	vxp_finish(pool, 0, &r, 5000);
+	assert_int_equal(r.done.end, VX_END_STOPPED);
+	assert_int_equal(vxp_alive("86129"), 0);
+	vxp_free(&r);
+}
+
+static void sandboxed_loses_its_host(void **state)
+{
+	struct vx_task_desc d = boxed("echo up; sleep 86130");
+	struct vx_pool_event e = {0};
+	struct vxp_result r = {0};
+	char path[64], host[32];
+	uint32_t worker;
+	int fd;
+
+	(void)state;
+	need_sandbox();
+	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+	while (e.kind != VX_POOL_OUTPUT)
+		assert_int_equal(vxp_event(pool, &e, 5000), 1);
+	worker = vx_region_slot(&pool->region, 0)->worker_pid;
+	snprintf(path, sizeof path, "/proc/%u/task/%u/children", worker, worker);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(read(fd, host, sizeof host) > 0);
+	close(fd);
+	assert_int_equal(kill(atoi(host), SIGKILL), 0);
+	vxp_finish(pool, 0, &r, 5000);
+	assert_true(r.lost);
+	assert_int_equal(r.done.end, VX_END_LOST);
+	vxp_free(&r);
+	d = boxed("exit 4");
+	r = run(&d);
+	assert_int_equal(r.done.code, 4);
+	assert_int_equal(vx_region_slot(&pool->region, 0)->worker_pid, worker);
+	assert_int_equal(vxp_alive("86130"), 0);
+	vxp_free(&r);
+}
+
+/* Beside a box host, an unsandboxed task's leftovers are still told apart from it. */
+static void unsandboxed_beside_a_host(void **state)
+{
+	struct vxp_result r;
+
+	(void)state;
+	need_sandbox();
+	r = run_sh("setsid sleep 86131 & (sleep 86131 &); exit 8");
+	assert_int_equal(r.done.code, 8);
+	assert_int_equal(vxp_alive("86131"), 0);
+	vxp_free(&r);
+	need_sandbox(); /* the host is still there */
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(sandboxed_exits, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(sandboxed_time_limit_and_stop, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(sandboxed_stop_before_the_start, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(sandboxed_loses_its_host, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(unsandboxed_beside_a_host, make_root, drop_root),
+	};
+
+	vxp_main(argc, argv);
+	return cmocka_run_group_tests_name("pool, sandboxed", tests, start_pool, end_pool);
+}
