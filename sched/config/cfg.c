@@ -18,7 +18,7 @@ int cfg_fail(const struct cfg *c, const char *field, const char *fmt, ...)
 	if (c->project)
 		vx_buf_printf(&b, ": project \"%.200s\"", c->project);
 	if (c->task)
-		vx_buf_printf(&b, ", task \"%.200s\"", c->task);
+		vx_buf_printf(&b, "%s task \"%.200s\"", c->project ? "," : ":", c->task);
 	vx_buf_adds(&b, ": ");
 	if (field)
 		vx_buf_printf(&b, "%.300s ", field);

@@ -1,0 +1,216 @@
+#include "plantest.h"
+
+static void workspace(struct plan *p, const char *turbo)
+{
+	plan_open(p);
+	vxt_write(p->dir, "package.json",
+		"{\"name\":\"web\",\"workspaces\":[\"p/*\"],\"scripts\":{\"build\":\"root\",\"fmt\":\"fmt .\"},\"devDependencies\":{\"conf\":\"*\"}}");
+	vxt_write(p->dir, "p/web/package.json",
+		"{\"name\":\"web\",\"scripts\":{\"build\":\"next build\",\"test\":\"t\"},\"dependencies\":{\"lib\":\"*\"}}");
+	vxt_write(p->dir, "p/lib/package.json", "{\"name\":\"lib\",\"scripts\":{\"test\":\"t\"},\"dependencies\":{\"util\":\"*\"}}");
+	vxt_write(p->dir, "p/util/package.json", "{\"name\":\"util\",\"scripts\":{\"build\":\"tsc\",\"empty\":\" \"}}");
+	vxt_write(p->dir, "p/conf/package.json", "{\"name\":\"conf\"}");
+	vxt_write(p->dir, "turbo.json", turbo);
+}
+
+static const char *join(struct vx_strs s)
+{
+	static char ring[4][1024];
+	static int i;
+	char *out = ring[i++ % 4];
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (uint32_t k = 0; k < s.n; k++)
+		n += (size_t)snprintf(out + n, 1024 - n, "%s%s", n ? " " : "", s.v[k]);
+	return out;
+}
+
+static void load(struct plan *p, const char *words)
+{
+	if (plan_load(p) != 0 || plan_graph(p, words) != 0)
+		fail_msg("%s", p->text);
+}
+
+static void test_tasks_and_edges(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	workspace(&p,
+		"{// comments are fine\n\"globalEnv\":[\"G\"],\"globalPassThroughEnv\":[\"P\"],\"globalDependencies\":[\"x\"],\"concurrency\":\"3\",\n"
+		"\"tasks\":{\"build\":{\"dependsOn\":[\"^build\"],\"outputs\":[\"dist/**\",\"!dist/x\"],\"env\":[\"E_*\",\"!E_X\"],\"passThroughEnv\":[\"PT\"]},"
+		"\"test\":{\"dependsOn\":[\"build\",\"//#fmt\"],\"inputs\":[\"$TURBO_DEFAULT$\",\"!README.md\",\"$TURBO_ROOT$/tsconfig.json\",\"../shared/*.ts\"]},"
+		"\"//#fmt\":{\"cache\":false},\"web#build\":{\"outputs\":[\".next/**\"]},\"gone#x\":{},\"empty\":{}}}");
+	load(&p, "test");
+	assert_true(p.ws.settings.turbo && !p.ws.settings.upfront_keys && !p.ws.settings.exclusive_outputs);
+	assert_string_equal(p.ws.projects[0].name, "//");
+	assert_string_equal(p.ws.settings.concurrency, "3");
+	/* every package has every task; those without the script pass dependencies on */
+	assert_string_equal(plan_ids(&p, "lib#test"), "lib#build //#fmt");
+	assert_string_equal(plan_ids(&p, "lib#build"), "util#build");
+	assert_true(vx_task_is_group(plan_task(&p, "lib#build")));
+	assert_false(plan_task(&p, "util#build")->decl->exec.command == NULL);
+	/* pkg#task replaces the general definition whole */
+	assert_string_equal(plan_ids(&p, "web#build"), "");
+	assert_string_equal(join(plan_task(&p, "web#build")->decl->cache.out_files), ".next/**");
+	const struct vx_task_decl *u = plan_task(&p, "util#build")->decl;
+	assert_string_equal(join(u->cache.out_files), "dist/** !dist/x");
+	assert_string_equal(join(u->cache.env), "E_* !E_X");
+	assert_string_equal(join(u->exec.pass_through), "PT E_* !E_X G P");
+	assert_true(u->cache.default_inputs && u->has_cache);
+	const struct vx_task_decl *t = plan_task(&p, "lib#test")->decl;
+	assert_true(t->cache.default_inputs);
+	assert_string_equal(join(t->cache.files), "!README.md");
+	assert_string_equal(join(t->cache.workspace_files), "tsconfig.json p/shared/*.ts");
+	assert_false(plan_task(&p, "//#fmt")->decl->has_cache);
+	assert_string_equal(plan_task(&p, "//#fmt")->decl->exec.command, "fmt .");
+	assert_null(plan_task(&p, "//#build"));
+	/* a blank script is none */
+	assert_int_equal(plan_graph(&p, "util#empty"), 0);
+	assert_true(vx_task_is_group(plan_task(&p, "util#empty")));
+	plan_close(&p);
+}
+
+static void test_package_files(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	workspace(&p, "{\"pipeline\":{\"build\":{\"dependsOn\":[\"^build\"],\"outputs\":[\"dist/**\"],\"env\":[\"A\"],\"outputLogs\":\"new-only\"},"
+		      "\"test\":{\"persistent\":true,\"cache\":false}}}");
+	vxt_write(p.dir, "p/web/turbo.json",
+		"{\"extends\":[\"//\"],\"tags\":[\"app\"],\"tasks\":{\"build\":{\"outputs\":[\"$TURBO_EXTENDS$\",\".next/**\"],\"env\":[\"B\"]},"
+		"\"test\":{\"persistent\":false,\"cache\":true},\"own\":{}}}");
+	vxt_write(p.dir, "p/lib/turbo.jsonc",
+		"{\"extends\":[\"//\",\"web\"],\"tasks\":{\"test\":{\"extends\":false,\"dependsOn\":[\"build\"]},\"own\":{\"extends\":false}}}");
+	load(&p, "test build");
+	const struct vx_task_decl *w = plan_task(&p, "web#build")->decl;
+	assert_string_equal(join(w->cache.out_files), "dist/** .next/**");
+	assert_string_equal(join(w->cache.env), "B");
+	assert_string_equal(w->output_logs, "new-only");
+	assert_string_equal(plan_ids(&p, "web#build"), "lib#build");
+	assert_false(plan_task(&p, "web#test")->decl->exec.persistent);
+	assert_true(plan_task(&p, "web#test")->decl->has_cache);
+	/* lib inherits web's build; its test starts afresh */
+	assert_string_equal(join(plan_task(&p, "lib#build")->decl->cache.out_files), "dist/** .next/**");
+	assert_false(plan_task(&p, "lib#test")->decl->exec.persistent);
+	assert_string_equal(plan_ids(&p, "lib#test"), "lib#build");
+	plan_graph(&p, "lib#own");
+	plan_says(&p, "project \"lib\" declares no task \"own\"", NULL);
+	assert_int_equal(plan_graph(&p, "web#own"), 0);
+	uint32_t i = vx_map_gets(&p.ws.by_name, "web");
+	assert_string_equal(join(p.ws.projects[i].tags), "app");
+	plan_close(&p);
+}
+
+static void test_with(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	workspace(&p, "{\"tasks\":{\"build\":{\"with\":[\"test\",\"util#build\"]},\"test\":{}}}");
+	load(&p, "web#build");
+	assert_non_null(plan_task(&p, "web#test"));
+	assert_non_null(plan_task(&p, "util#build"));
+	assert_string_equal(plan_ids(&p, "web#build"), "");
+	plan_close(&p);
+}
+
+static void test_not_beside_vx(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	workspace(&p, "{\"tasks\":{\"build\":{}}}");
+	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
+	vxt_write(p.dir, "p/util/vx.json", "{\"tasks\":{\"b\":{\"exec\":{\"command\":\"c\"}}}}");
+	assert_int_equal(plan_load(&p), 0);
+	assert_false(p.ws.settings.turbo);
+	assert_int_equal(plan_graph(&p, "util#b"), 0);
+	assert_int_not_equal(plan_graph(&p, "util#build"), 0);
+	plan_close(&p);
+}
+
+static const struct {
+	const char *root, *package, *says, *says_too;
+} broken[] = {
+	{"{\"tasks\":{\"build\":{\"dependOn\":[]}}}", NULL, "turbo.json: task \"build\": unknown key \"dependOn\"", "did you mean \"dependsOn\"?"},
+	{"{\"tasks\":{\"build\":{\"cache\":\"no\"}}}", NULL, "cache must be true or false", ""},
+	{"{\"tasks\":{\"build\":{\"outputs\":\"dist\"}}}", NULL, "outputs must be a list", ""},
+	{"{\"tasks\":{\"build\":{\"outputs\":[\"/abs\"]}}}", NULL, "is absolute", ""},
+	{"{\"tasks\":{\"build\":{\"inputs\":[\"../../../x\"]}}}", NULL, "leaves the workspace", ""},
+	{"{\"tasks\":{\"build\":{\"inputs\":[\"$TURBO_ROOT$x\"]}}}", NULL, "must be followed by '/'", ""},
+	{"{\"tasks\":{\"build\":{\"inputs\":[\"a/$TURBO_ROOT$/x\"]}}}", NULL, "must stand at the start", ""},
+	{"{\"tasks\":{\"build\":{\"env\":[\"A=B\"]}}}", NULL, "is no name of a variable", ""},
+	{"{\"tasks\":{\"build\":{\"dependsOn\":[\"$X\"]}}}", NULL, "name variables in `env`", ""},
+	{"{\"tasks\":{\"build\":{\"with\":[\"^x\"]}}}", NULL, "cannot be named by '^'", ""},
+	{"{\"tasks\":{\"build\":{\"outputLogs\":\"some\"}}}", NULL, "outputLogs must be full", ""},
+	{"{\"tasks\":{\"build\":7}}", NULL, "must be an object", "task \"build\""},
+	{"{\"tasks\":[]}", NULL, "tasks must be an object", ""},
+	{"{\"tasks\":{\"^x\":{}}}", NULL, "no name of a task", ""},
+	{"{\"envMode\":\"lax\"}", NULL, "envMode must be strict or loose", ""},
+	{"{\"tasks\":{}", NULL, "turbo.json:1:", ""},
+	{"{}", "{\"tasks\":{}}", "p/web/turbo.json", "\"extends\": [\"//\"]"},
+	{"{}", "{\"extends\":[\"//\"],\"tasks\":{\"web#x\":{}}}", "names its own tasks only", "p/web/turbo.json"},
+	{"{}", "{\"extends\":[\"//\",\"nobody\"],\"tasks\":{}}", "no package with a turbo.json", "nobody"},
+	{"{}", "{\"extends\":[\"//\",\"web\"],\"tasks\":{}}", "goes round in a circle", ""},
+};
+
+static void test_errors(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		struct plan p;
+		workspace(&p, broken[i].root);
+		if (broken[i].package)
+			vxt_write(p.dir, "p/web/turbo.json", broken[i].package);
+		if (plan_load(&p) == 0)
+			fail_msg("accepted: %s %s", broken[i].root, broken[i].package ? broken[i].package : "");
+		plan_says(&p, broken[i].says, broken[i].says_too, NULL);
+		plan_close(&p);
+	}
+}
+
+static void test_filters_know_the_root(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	workspace(&p, "{\"tasks\":{\"build\":{}}}");
+	load(&p, "build --filter=util...");
+	/* what the root depends on is a dependency of all */
+	assert_string_equal(plan_selected(&p), "conf util");
+	load(&p, "build --filter=...conf");
+	assert_string_equal(plan_selected(&p), "conf lib util web");
+	load(&p, "build --filter=!lib");
+	assert_string_equal(plan_selected(&p), "conf util web");
+	plan_close(&p);
+}
+
+static void test_single_package(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	plan_open(&p);
+	vxt_write(p.dir, "package.json", "{\"scripts\":{\"build\":\"b\",\"lint\":\"l\"}}");
+	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{\"dependsOn\":[\"lint\"]},\"lint\":{}}}");
+	load(&p, "build");
+	assert_string_equal(plan_ids(&p, NULL), "//#build //#lint");
+	plan_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tasks_and_edges),
+		cmocka_unit_test(test_package_files),
+		cmocka_unit_test(test_with),
+		cmocka_unit_test(test_not_beside_vx),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_filters_know_the_root),
+		cmocka_unit_test(test_single_package),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
