@@ -6,7 +6,7 @@
  *   { "root", "project", "command" or "argv", "env": {}, "cwd", "home", "nested": [], "stores": [], "record": dir, "packages": [{name, dir, keyed}],
  *     "narrow", "weaker", "read": [], "write": [], "network", "unixSockets": true|[], "devices": [], "pty", "gitConfig", "weakerWhenNested",
  *     "signal": n, "after_ms": m (the signal is sent m ms after the start) }
- * {"arm": true} asks for the verdict. The command's output is ours. RESULTS (default: descriptor 2) gets one JSON line per task. Exit: the last task's code,
+ * A string "env:NAME" stands for that variable's value. {"sweep": dir} sweeps records. {"arm": true} asks for the verdict. The command's output is ours. RESULTS (default: descriptor 2) gets one JSON line per task. Exit: the last task's code,
  * 128 + its signal, 90 refused, 91 lost. VX_INIT names vx-init (default: beside this program's build). */
 #include "vx/arena.h"
 #include "vx/box.h"
@@ -34,6 +34,8 @@ static const char *str(struct vx_json *o, const char *key, const char *otherwise
 {
 	const char *s = vx_json_str(vx_json_get(o, key));
 
+	if (s && !strncmp(s, "env:", 4)) /* bytes that JSON cannot carry */
+		s = getenv(s + 4);
 	return s ? vx_arena_strdup(&arena, s) : otherwise;
 }
 
@@ -98,7 +100,8 @@ static void fill_desc(struct vx_json *o, struct vx_task_desc *d)
 	if (!d->argv.n)
 		d->argv = (struct vx_strs){vx_arena_dup(&arena, shell, sizeof shell), 3};
 	d->cwd = str(o, "cwd", vx_path_join(&arena, d->sandbox.root, d->sandbox.project_dir));
-	vx_strlist_add(&env, &arena, vx_arena_printf(&arena, "PATH=%s", getenv("PATH")));
+	if (!vx_json_has(e, "PATH"))
+		vx_strlist_add(&env, &arena, vx_arena_printf(&arena, "PATH=%s", getenv("PATH")));
 	vx_strlist_add(&env, &arena, vx_arena_printf(&arena, "HOME=%s", d->sandbox.home));
 	for (struct vx_json_iter it = vx_json_iter(e); e && vx_json_next(&it);)
 		vx_strlist_add(&env, &arena, vx_arena_printf(&arena, "%s=%s", it.key, vx_json_str(it.val)));
@@ -164,6 +167,8 @@ static int run_one(struct vx_box *box, struct vx_json *o, int results)
 	bool arm = flag(o, "arm");
 	int r;
 
+	if (vx_json_has(o, "sweep"))
+		return vx_box_sweep_records(str(o, "sweep", "")) == 0 ? 0 : 1;
 	if (!arm)
 		fill_desc(o, &d);
 	r = arm ? vx_box_arm(box, &err) : vx_box_start(box, &d, -1, 1, 2, &err);

@@ -92,8 +92,13 @@ int verdict(const struct verdict_facts *f, enum box_step step, int error, const 
 	switch (step) {
 	case BOX_STEP_BWRAP:
 		return say(err, "bubblewrap (bwrap) is not on the PATH", "install it: sudo apt install bubblewrap");
-	case BOX_STEP_USERNS:
 	case BOX_STEP_MAPS:
+		if (f->root && error == -EPERM)
+			return say(err,
+				"root without capabilities cannot map itself into a user namespace (vx runs as root inside a sandbox or a container)",
+				"run the outer one as a normal user, or give the container CAP_SETUID, CAP_SETGID and CAP_SETFCAP");
+		return userns(f, error, err);
+	case BOX_STEP_USERNS:
 		return userns(f, error, err);
 	case BOX_STEP_SECCOMP:
 		return say(err, "this kernel has no seccomp filters", "use a kernel built with CONFIG_SECCOMP_FILTER");

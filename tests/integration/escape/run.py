@@ -7,26 +7,13 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 
-label, boxrun, attempt, init, base = sys.argv[1:6]
-WS, OUT, HOME = base + "/ws", base + "/out", base + "/home"
+from boxlib import HOME, attempt, base, init, label, put, run, tap, verdict
+
+WS, OUT = base + "/ws", base + "/out"
 A = WS + "/pkgs/a"
-
-
-def put(path, text="secret\n"):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w") as f:
-        f.write(text)
-
-
-def tap(fine, name, detail="", skip=False):
-    print(("ok" if fine else "not ok") + f" - {label}: {name}" + (" # SKIP cannot be tried here" if skip else ""))
-    for line in detail.splitlines():
-        print("# " + line)
-    sys.stdout.flush()
 
 
 def make_tree():
@@ -99,29 +86,6 @@ def task(command=None, **more):
         t["command"] = command
     t.update(more)
     return t
-
-
-serial = 0
-
-
-def run(tasks, extra_env=None, wait=True):
-    """Returns the result lines and the output of one boxrun over the tasks."""
-    global serial
-    serial += 1
-    spec, results = f"{base}/spec{serial}.json", f"{base}/results{serial}"
-    with open(spec, "w") as f:
-        json.dump(tasks, f)
-    env = dict(os.environ, HOME=HOME, T_HOSTONLY="1", VX_INIT=init, **(extra_env or {}))
-    p = subprocess.Popen([boxrun, "-r", results, spec], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if not wait:
-        return p
-    out = p.communicate(timeout=120)[0].decode(errors="replace")
-    lines = [json.loads(x) for x in open(results)] if os.path.exists(results) else []
-    return lines, out
-
-
-def verdict(r):
-    return r["kind"] == "exited" and r["end"] == 1 and r["code"]
 
 
 def attempts(fx):

@@ -1,0 +1,52 @@
+"""Shared by the Python drivers here: running tasks by boxrun, and TAP lines without numbers.
+
+argv: LABEL BOXRUN ATTEMPT VX_INIT BASE      BASE: an empty directory of ours, not below /tmp
+"""
+import json
+import os
+import subprocess
+import sys
+
+label, boxrun, attempt, init, base = sys.argv[1:6]
+HOME = base + "/home"
+serial = 0
+
+
+def put(path, text="secret\n"):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def tap(fine, name, detail="", skip=False):
+    print(("ok" if fine else "not ok") + f" - {label}: {name}" + (" # SKIP cannot be tried here" if skip else ""))
+    if not fine:
+        for line in detail.splitlines():
+            print("# " + line)
+    sys.stdout.flush()
+
+
+def start(tasks, extra_env=None):
+    """A boxrun under way, and where its results will be."""
+    global serial
+    serial += 1
+    spec, results = f"{base}/spec{serial}.json", f"{base}/results{serial}"
+    with open(spec, "w") as f:
+        json.dump(tasks, f)
+    env = dict(os.environ, HOME=HOME, T_HOSTONLY="1", VX_INIT=init, **(extra_env or {}))
+    p = subprocess.Popen([boxrun, "-r", results, spec], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return p, results
+
+
+def run(tasks, extra_env=None, wait=True):
+    """Returns the result lines and the output of one boxrun over the tasks."""
+    p, results = start(tasks, extra_env)
+    if not wait:
+        return p
+    out = p.communicate(timeout=120)[0].decode(errors="replace")
+    lines = [json.loads(x) for x in open(results)] if os.path.exists(results) else []
+    return lines, out
+
+
+def verdict(r):
+    return r["kind"] == "exited" and r["end"] == 1 and r["code"]
