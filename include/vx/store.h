@@ -87,6 +87,9 @@ struct vx_prune_opts {
 };
 int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_json **ret, struct vx_err *err);
 
+/* "30d": a number and s, m, h, d or w. -EINVAL, -ERANGE. */
+int vx_parse_age(const char *s, uint64_t *ret_ns);
+
 /* The lock of a workspace: <root>/.vx/lock, held while a run executes; released by death. Waits while another run holds it, after calling `waiting` once with
  * who holds it ("vx run (pid 4711)"); cancel_fd readable ends the wait with -ECANCELED. Makes .vx and .vx/.gitignore. Where .vx cannot be written at all (EROFS,
  * EACCES) nothing needs a turn: 0 with *ret_fd -1. Closing the descriptor releases it. */

@@ -6,6 +6,7 @@
 #include "vx/err.h"
 #include "vx/fd.h"
 #include "vx/path.h"
+#include "vx/strs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -328,4 +329,28 @@ int vx_store_sweep_tmp(int v1_fd, uint32_t *ret_removed)
 	if (ret_removed)
 		*ret_removed = removed;
 	return 0;
+}
+
+int vx_parse_age(const char *s, uint64_t *ret_ns)
+{
+	static const struct {
+		char unit;
+		uint64_t s;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
+	char digits[24];
+	size_t n = strlen(s);
+	if (n < 2 || n > sizeof digits)
+		return -EINVAL;
+	memcpy(digits, s, n - 1);
+	digits[n - 1] = '\0';
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		uint64_t v;
+		if (units[i].unit != s[n - 1])
+			continue;
+		int r = vx_parse_u64(digits, UINT64_MAX / 1000000000 / units[i].s, &v);
+		if (r == 0)
+			*ret_ns = v * units[i].s * 1000000000;
+		return r;
+	}
+	return -EINVAL;
 }

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 struct vx_store {
 	struct vx_index *ix;   /* NULL: nothing is read or saved */
