@@ -1,0 +1,64 @@
+/* A run: from a plan to an exit code.
+ *
+ *   vx_plan_make   workspace, configs, selection, graph (sched/cli)
+ *   vx_run         keys, probe, restore, dispatch, save, report, end (sched/loop)
+ *
+ * vx_run owns the process while it works: it takes the workspace lock, reads SIGINT, SIGTERM and SIGHUP through a signalfd, starts the fork server when the first
+ * miss is known, and returns when everything has settled and nothing that it started is alive. It prints through the report only. */
+#ifndef VX_RUN_H
+#define VX_RUN_H
+
+#include "vx/arena.h"
+#include "vx/core.h"
+#include "vx/plan.h"
+#include "vx/report.h"
+#include "vx/select.h"
+
+enum vx_sandbox_mode { VX_SANDBOX_CONFIG, VX_SANDBOX_REQUIRE, VX_SANDBOX_OFF };
+enum vx_dry { VX_DRY_NONE, VX_DRY_TEXT, VX_DRY_JSON, VX_DRY_FULL };
+
+/* What the command line decided; strings live as long as the process. */
+struct vx_run_opts {
+	struct vx_strs words, forwarded, filters;
+	bool all, affected;
+	const char *affected_base;
+	const char *concurrency;       /* "4", "50%", NULL */
+	enum vx_continue policy;
+	int32_t retry;                 /* -1 not given */
+	int64_t timeout_ms;            /* -1 not given */
+	bool no_cache, force;
+	bool cache_read, cache_write;  /* --cache */
+	const char *cache_dir;
+	bool exclude_deps;
+	struct vx_strs exclude_names;
+	enum vx_output_logs logs;
+	enum vx_dry dry;
+	int verbosity;
+	enum vx_sandbox_mode sandbox;
+	const char *stats_path;        /* VX_STATS: counters of the run as JSON, for tests and benches */
+	uint64_t start_ns;
+	const char *init_path, *bwrap_path, *shell_path; /* resolved once; bwrap and init may be NULL */
+};
+
+struct vx_plan {
+	struct vx_arena arena;
+	struct vx_workspace ws;
+	struct vx_selection sel;
+	struct vx_graph graph;
+	const char *cwd;               /* root-relative */
+};
+
+int vx_plan_make(const struct vx_run_opts *o, struct vx_plan *ret, struct vx_err *err);
+void vx_plan_free(struct vx_plan *p);
+
+/* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
+int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err);
+
+/* CPUs this process may use: affinity and cgroup quota (v1 and v2, ancestors included), never below 1. */
+uint32_t vx_cpu_count(void);
+/* Memory a run may count on: the tightest cgroup limit's free part or the machine's available memory. */
+uint64_t vx_memory_free(void);
+/* "4", "50%", NULL (all CPUs) to slots. */
+int vx_concurrency(const char *text, uint32_t *ret, struct vx_err *err);
+
+#endif

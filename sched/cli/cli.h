@@ -1,0 +1,27 @@
+/* The command line: verbs, options, help. Each verb is a function of its own arguments that returns the process's exit code; errors go to stderr as one line. */
+#ifndef VX_CLI_H
+#define VX_CLI_H
+
+#include "vx/err.h"
+#include "vx/run.h"
+
+int vx_cli_run(int argc, char **argv);
+int vx_cli_info(int argc, char **argv);
+int vx_cli_help(int argc, char **argv);
+
+/* Options of `vx run` into *o (arrays live for the process). 0, or -EINVAL with the line to print. */
+int vx_cli_parse_run(int argc, char **argv, struct vx_run_opts *o, struct vx_err *err);
+
+/* Prints "vx VERB: what (fix)" and returns 1. */
+int vx_cli_fail(const char *verb, const struct vx_err *err);
+
+/* The plan on stdout: text, JSON, or JSON with every input and part of every key. Returns the exit code. */
+int vx_cli_dry(const struct vx_run_opts *o, struct vx_plan *p);
+
+/* vx-init beside the binary (build tree) or in ../libexec/vx; NULL when there is none. Programs on our own PATH. Static storage. */
+const char *vx_cli_init_path(void);
+const char *vx_cli_program(const char *name);
+
+extern const char vx_version[];
+
+#endif

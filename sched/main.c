@@ -1,0 +1,66 @@
+/* vx: the entry. Hidden verbs first (the same image is fork server and box host), then what a person types. */
+#include "cli/cli.h"
+
+#include "vx/assert.h"
+#include "vx/pool.h"
+#include "vx/strs.h"
+#include "vx/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} verbs[] = {{"run", vx_cli_run}, {"info", vx_cli_info}, {"help", vx_cli_help}, VX_MORE_VERBS};
+
+/* A word that is no verb: most often a task, typed as other runners let one. */
+static int unknown_verb(const char *word)
+{
+	const char *names[VX_ARRAY_LEN(verbs)];
+	for (size_t i = 0; i < VX_ARRAY_LEN(verbs); i++)
+		names[i] = verbs[i].name;
+	const char *near = vx_nearest(word, (struct vx_strs){names, VX_ARRAY_LEN(verbs)});
+	if (word[0] == '-')
+		fprintf(stderr, "vx: %s is not an option here (options follow the verb: vx run --all TASK; vx help lists them)\n", word);
+	else if (near)
+		fprintf(stderr, "vx: there is no verb %s (did you mean vx %s? a task is run by: vx run %s)\n", word, near, word);
+	else
+		fprintf(stderr, "vx: there is no verb %s (if it is a task: vx run %s)\n", word, word);
+	return 1;
+}
+
+/* -C DIR and --cache-dir DIR may stand before the verb: they are moved behind it, where the verb reads them. false: there is no verb. */
+static bool rotate_globals(int argc, char **argv)
+{
+	int i = 1;
+	while (i < argc && (!strncmp(argv[i], "-C", 2) || !strncmp(argv[i], "--cache-dir", 11)))
+		i += !strcmp(argv[i], "-C") || !strcmp(argv[i], "--cache-dir") ? 2 : 1;
+	if (i >= argc)
+		return false;
+	char *verb = argv[i];
+	memmove(argv + 2, argv + 1, (size_t)(i - 1) * sizeof *argv);
+	argv[1] = verb;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "-forkserver"))
+		return vx_forkserver_main(argc, argv);
+	if (argc > 1 && !strcmp(argv[1], "-boxhost"))
+		return vx_boxhost_main(argc, argv);
+	if (!rotate_globals(argc, argv))
+		return vx_cli_help(0, NULL);
+	const char *verb = argv[1];
+	if (!strcmp(verb, "--version") || !strcmp(verb, "-V")) {
+		printf("vx %s\n", vx_version);
+		return 0;
+	}
+	if (!strcmp(verb, "--help") || !strcmp(verb, "-h"))
+		verb = "help";
+	for (size_t i = 0; i < VX_ARRAY_LEN(verbs); i++)
+		if (!strcmp(verbs[i].name, verb))
+			return verbs[i].run(argc - 1, argv + 1);
+	return unknown_verb(verb);
+}
