@@ -1,0 +1,62 @@
+/* vx help [VERB]. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char overview[] =
+	"vx runs the task graph of a monorepo, remembers every result, and puts a kernel sandbox around each task.\n"
+	"\n"
+	"  vx run [OPTIONS] [TASK | PKG#TASK ...] [-- ARGS...]   run tasks\n"
+	"  vx info                                               versions, workspace, cache, sandbox: what a bug report needs\n"
+	"  vx help [VERB]                                        this, or a verb's options\n"
+	"  vx --version\n"
+	"\n"
+	"Global options, before or after the verb: -C DIR, --cache-dir DIR.\n";
+
+static const char run_help[] =
+	"vx run [OPTIONS] [TASK | PKG#TASK ...] [-- ARGS...]\n"
+	"\n"
+	"Which tasks (none: the project of the current directory; at the root: its own task, else every project's)\n"
+	"  --all                       every project that declares the task\n"
+	"  --filter PAT, -F PAT        projects by name, {dir}, [git-ref], tag:pattern; with ... for dependencies and dependents; ! excludes\n"
+	"  --affected[=BASE]           what changed since BASE\n"
+	"  --exclude-dependencies[=NAMES], --only   only what was asked for\n"
+	"How\n"
+	"  --concurrency N | N%        CPU slots (default: the CPUs this process may use)\n"
+	"  --continue[=never|deps-ok|always]   after a failure (default deps-ok; bare: always)\n"
+	"  --retry N                   attempts after a failure\n"
+	"  --timeout MS                time limit of each task's command\n"
+	"  --sandbox config|require|off   as declared; refuse tasks without one; run none\n"
+	"Cache\n"
+	"  --no-cache                  neither read nor write\n"
+	"  --force                     run, then save over what is there\n"
+	"  --cache local:rw|local:r|local:w|local:\n"
+	"  --cache-dir DIR\n"
+	"What is shown\n"
+	"  --output-logs full|errors-only|hash-only|none\n"
+	"  --dry[=text|json|full]      the plan, and nothing is run\n"
+	"  --verbosity N\n"
+	"Environment: VX_CACHE_DIR, VX_TASK_TIMEOUT, VX_KILL_GRACE_MS, VX_IO=uring|blocking, VX_FSYNC=1, CI, NO_COLOR, FORCE_COLOR.\n"
+	"Exit: 0 all succeeded or hit; 1 something failed or was skipped, or the invocation was wrong; 128 + n interrupted by signal n.\n";
+
+static const char info_help[] = "vx info\n\nPrints versions, the workspace, the cache and the sandbox's verdict on this machine. Changes nothing.\n";
+
+int vx_cli_help(int argc, char **argv)
+{
+	if (argc < 2) {
+		fputs(overview, stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "run"))
+		fputs(run_help, stdout);
+	else if (!strcmp(argv[1], "info"))
+		fputs(info_help, stdout);
+	else if (!strcmp(argv[1], "help"))
+		fputs(overview, stdout);
+	else {
+		fprintf(stderr, "vx help: there is no verb %s (vx help lists them)\n", argv[1]);
+		return 1;
+	}
+	return 0;
+}
