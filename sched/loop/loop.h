@@ -1,0 +1,139 @@
+/* The run loop's own state; private to sched/loop.
+ *
+ *   loop.c     set up, wait, tear down         keys.c     keys and verdicts, ahead and late
+ *   act.c      carries out the core's decisions  answer.c   turns what the pool and the lanes say into the core's events
+ *   request.c  descriptors: argv, environment, sandbox spec   ending.c   words for how a task ended
+ *
+ * One thread. Per-task state is an array parallel to the graph's; a task's phase says who is expected to answer next. */
+#ifndef VX_LOOP_H
+#define VX_LOOP_H
+
+#include "vx/arena.h"
+#include "vx/buf.h"
+#include "vx/core.h"
+#include "vx/err.h"
+#include "vx/executor.h"
+#include "vx/glob.h"
+#include "vx/key.h"
+#include "vx/lane.h"
+#include "vx/pool.h"
+#include "vx/report.h"
+#include "vx/run.h"
+#include "vx/store.h"
+#include "vx/tasklog.h"
+
+struct vx_ready; /* readiness matcher, ready.c */
+
+enum loop_phase {
+	PH_IDLE,
+	PH_CLEANING, /* the lane removes outputs */
+	PH_ARMING,   /* waits for the sandbox's verdict, in l->held */
+	PH_RUNNING,  /* the pool has it */
+};
+
+struct loop_task {
+	enum loop_phase phase;
+	uint32_t slot;            /* worker slot while PH_ARMING, PH_RUNNING */
+	uint16_t attempt;
+	bool has_masks;           /* masks is its own, not the run's */
+	bool keyed, key_failed;
+	bool unsaved;             /* the core: whatever happens, nothing is saved */
+	bool tainted;             /* its key, or one that it folds, does not stand for what it ran on */
+	bool stop_wanted;         /* a stop came before there was a process */
+	bool shell;               /* direct execution failed to start: through the shell this time */
+	bool executed, ready, up_to_date;
+	bool outputs_known;
+	enum vx_cache_outcome cache;
+	struct vx_outputs outputs;
+	struct vx_entry *entry;   /* of a hit */
+	struct vx_tasklog *log;
+	struct vx_masks *masks;
+	struct vx_ready *matcher;
+	void *stored;             /* a hit's log, malloc */
+	size_t stored_bytes;
+	struct vx_buf packed;     /* the log in stored form while a save is under way */
+	const char *status, *note;
+	uint64_t start_ns, end_ns, cpu_ns, peak_bytes;
+	bool peak_is_tree, leftover_cut;
+	uint64_t stop_deadline_ns; /* SIGKILL then; 0 none */
+	uint64_t ready_deadline_ns;
+	struct loop *loop;        /* for callbacks on lane threads */
+};
+
+struct loop {
+	const struct vx_run_opts *o;
+	struct vx_plan *plan;
+	const struct vx_graph *g;
+	struct vx_arena arena;
+	char **env;               /* ours at the start */
+	uint32_t slots, worker_slots;
+	uint32_t grace_ms;
+	const char *store_dir;
+	struct vx_store *store;
+	struct vx_keyer *keyer;
+	struct vx_lane *lane;
+	struct vx_pool *pool;
+	struct vx_executor executor;
+	struct vx_report *report;
+	struct vx_core *core;
+	struct loop_task *t;
+	uint32_t *free_slots, n_free;
+	uint32_t *slot_task;      /* what each worker slot runs; VX_MAP_NONE free */
+	enum { ARM_NONE, ARM_ASKED, ARM_OK, ARM_REFUSED } arm;
+	uint32_t *held, n_held;   /* tasks in PH_ARMING */
+	uint32_t timers;          /* tasks with a deadline set */
+	struct vx_strs base_env;  /* allowlist, without PATH */
+	const char *path;         /* PATH of vx, or the usual one */
+	const char **project_path; /* "PATH=..." per project, made when first needed */
+	struct vx_masks *base_masks;
+	int signal_fd, lock_fd;
+	int first_signal;
+	uint64_t grace_deadline_ns;
+	int fatal_code;           /* 1: the run fails whatever the tasks say */
+	bool ended, writes;       /* writes: results are saved at all */
+	int code;
+	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns;
+	uint32_t not_saved, up_to_date, restored, missed, nocache;
+	uint64_t saved_ns;
+};
+
+/* keys.c */
+int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err);   /* verdicts of what is stable; groups resolved */
+enum vx_verdict loop_key_late(struct loop *l, uint32_t task);
+
+/* act.c */
+void loop_act(struct loop *l, const struct vx_core_decision *d);
+void loop_dispatch(struct loop *l, uint32_t task);     /* outputs are clean: hand it to a worker, or hold it until the sandbox is armed */
+void loop_armed(struct loop *l, const struct vx_done *done);
+bool loop_start_pool(struct loop *l);
+bool loop_start_lane(struct loop *l);
+const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task); /* NULL when it declares none */
+
+/* answer.c */
+bool loop_pool_events(struct loop *l); /* true: something came */
+bool loop_lane_events(struct loop *l);
+void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done);
+void loop_expire(struct loop *l, uint64_t now_ns); /* deadlines of single tasks */
+uint64_t loop_next_deadline(const struct loop *l);
+
+/* request.c */
+void loop_env_init(struct loop *l);
+int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *ret, struct vx_err *err);
+bool loop_sandboxed(const struct loop *l, uint32_t task);
+/* A command without shell syntax, taken apart; false: it needs the shell. Pure. */
+bool loop_direct_split(const char *command, struct vx_arena *a, struct vx_strs *ret);
+/* `arg` as one word of a POSIX shell. Pure. */
+void loop_shell_quote(const char *arg, struct vx_buf *out);
+
+/* ready.c: does a line of output match `pattern`? Lines are put together from chunks, escape sequences stripped. */
+int vx_ready_new(const char *pattern, struct vx_ready **ret, struct vx_err *err);
+bool vx_ready_feed(struct vx_ready *r, const void *p, size_t n);
+void vx_ready_free(struct vx_ready *r);
+
+/* ending.c */
+const char *loop_status(struct loop *l, uint32_t task, const struct vx_done *d); /* NULL: it ended well; in the run's arena */
+
+/* stats.c */
+void loop_write_stats(struct loop *l);
+
+#endif

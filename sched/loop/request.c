@@ -1,0 +1,225 @@
+/* Descriptors: what exactly a worker is asked to run. */
+#include "loop.h"
+
+#include "vx/limits.h"
+#include "vx/path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What every task sees of our own environment; docs/running.md, "The command". */
+static const char *const allowed[] = {
+	"HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "FORCE_COLOR", "NO_COLOR", "CI",
+	"NODE_OPTIONS", "COREPACK_HOME", "PNPM_HOME", "npm_execpath",
+	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
+};
+
+static const char *env_entry(char **env, const char *name)
+{
+	size_t n = strlen(name);
+	for (char **e = env; *e; e++)
+		if (!strncmp(*e, name, n) && (*e)[n] == '=')
+			return *e;
+	return NULL;
+}
+
+void loop_env_init(struct loop *l)
+{
+	struct vx_strlist base = {0};
+	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
+		const char *e = env_entry(l->env, allowed[i]);
+		if (e)
+			vx_strlist_add(&base, &l->arena, e);
+	}
+	vx_strlist_add(&base, &l->arena, vx_arena_printf(&l->arena, "VX_RUN_WORKSPACE=%s", l->plan->ws.root));
+	l->base_env = vx_strlist_done(&base);
+	const char *path = getenv("PATH");
+	l->path = path && *path ? path : "/usr/local/bin:/usr/bin:/bin";
+	l->project_path = vx_arena_array(&l->arena, l->plan->ws.n_projects, sizeof *l->project_path);
+}
+
+/* PATH with the project's and the root's node_modules/.bin in front. */
+static const char *path_of(struct loop *l, uint32_t project)
+{
+	if (l->project_path[project])
+		return l->project_path[project];
+	const char *root = l->plan->ws.root, *dir = l->plan->ws.projects[project].dir;
+	char *s = strcmp(dir, ".") ? vx_arena_printf(&l->arena, "PATH=%s/%s/node_modules/.bin:%s/node_modules/.bin:%s", root, dir, root, l->path)
+	                           : vx_arena_printf(&l->arena, "PATH=%s/node_modules/.bin:%s", root, l->path);
+	return l->project_path[project] = s;
+}
+
+struct env {
+	struct vx_arena *a;
+	struct vx_strlist list;
+};
+
+/* The last word on a name wins. */
+static void env_set(struct env *e, const char *entry)
+{
+	size_t n = strcspn(entry, "=");
+	for (uint32_t i = 0; i < e->list.n; i++)
+		if (!strncmp(e->list.v[i], entry, n + 1)) {
+			e->list.v[i] = entry;
+			return;
+		}
+	vx_strlist_add(&e->list, e->a, entry);
+}
+
+static void pass(struct loop *l, struct env *e, struct vx_strs names, enum vx_dialect dialect)
+{
+	if (!names.n)
+		return;
+	struct vx_strs picked = vx_env_select(names, (const char *const *)l->env, dialect, e->a);
+	for (uint32_t i = 0; i < picked.n; i++) {
+		const char *entry = env_entry(l->env, picked.v[i]);
+		if (entry)
+			env_set(e, entry);
+	}
+}
+
+static struct vx_strs environment(struct loop *l, uint32_t task, const char *cwd)
+{
+	const struct vx_task *t = &l->g->tasks[task];
+	const struct vx_exec_decl *x = &t->decl->exec;
+	const struct vx_ws_settings *set = &l->plan->ws.settings;
+	struct env e = {.a = &l->arena};
+	vx_strlist_add(&e.list, e.a, path_of(l, t->project));
+	for (uint32_t i = 0; i < l->base_env.n; i++)
+		vx_strlist_add(&e.list, e.a, l->base_env.v[i]);
+	vx_strlist_add(&e.list, e.a, vx_arena_printf(e.a, "VX_RUN_TASK=%s", t->id));
+	vx_strlist_add(&e.list, e.a, vx_arena_printf(e.a, "PWD=%s", cwd));
+	if (t->decl->dialect == VX_DIALECT_TURBO) {
+		/* Turborepo lets a task see what its hash covers, and what is passed through. */
+		pass(l, &e, set->global_env, VX_DIALECT_TURBO);
+		pass(l, &e, set->global_pass_through, VX_DIALECT_TURBO);
+		pass(l, &e, t->decl->cache.env, VX_DIALECT_TURBO);
+	}
+	pass(l, &e, x->pass_through, t->decl->dialect);
+	pass(l, &e, x->secret, VX_DIALECT_VX);
+	for (uint32_t i = 0; i < x->n_define; i++)
+		env_set(&e, vx_arena_printf(e.a, "%s=%s", x->define[i].name, x->define[i].value));
+	return vx_strlist_done(&e.list);
+}
+
+static struct vx_strs arguments(struct loop *l, uint32_t task)
+{
+	const struct vx_task *t = &l->g->tasks[task];
+	struct vx_strlist argv = {0};
+	struct vx_strs words;
+	const struct vx_strs *extra = t->requested ? &l->o->forwarded : &(struct vx_strs){0};
+	if (!l->t[task].shell && loop_direct_split(t->decl->exec.command, &l->arena, &words)) {
+		for (uint32_t i = 0; i < words.n; i++)
+			vx_strlist_add(&argv, &l->arena, words.v[i]);
+		for (uint32_t i = 0; i < extra->n; i++)
+			vx_strlist_add(&argv, &l->arena, extra->v[i]);
+		return vx_strlist_done(&argv);
+	}
+	l->t[task].shell = true;
+	const char *command = t->decl->exec.command;
+	if (extra->n) {
+		struct vx_buf b = VX_BUF(VX_MAX_DESC_BYTES);
+		vx_buf_adds(&b, command);
+		for (uint32_t i = 0; i < extra->n; i++) {
+			vx_buf_addc(&b, ' ');
+			loop_shell_quote(extra->v[i], &b);
+		}
+		command = vx_arena_strdup(&l->arena, vx_buf_str(&b));
+		vx_buf_free(&b);
+	}
+	vx_strlist_add(&argv, &l->arena, l->o->shell_path ? l->o->shell_path : "/bin/sh");
+	vx_strlist_add(&argv, &l->arena, "-c");
+	vx_strlist_add(&argv, &l->arena, command);
+	return vx_strlist_done(&argv);
+}
+
+static uint32_t timeout_of(struct loop *l, const struct vx_exec_decl *x)
+{
+	const char *text = getenv("VX_TASK_TIMEOUT");
+	uint64_t ms;
+	if (x->timeout_ms >= 0)
+		return (uint32_t)x->timeout_ms;
+	if (l->o->timeout_ms >= 0)
+		return (uint32_t)l->o->timeout_ms;
+	if (text && !vx_parse_u64(text, VX_MAX_TIMEOUT_MS, &ms))
+		return (uint32_t)ms;
+	return l->plan->ws.settings.timeout_ms > 0 ? (uint32_t)l->plan->ws.settings.timeout_ms : 0;
+}
+
+bool loop_sandboxed(const struct loop *l, uint32_t task)
+{
+	return l->g->tasks[task].decl->exec.sandboxed && l->o->sandbox != VX_SANDBOX_OFF;
+}
+
+/* The projects whose tasks this task's key folds, directly or through upstream keys. */
+static void keyed_packages(struct loop *l, uint32_t task, struct vx_sbx_spec *spec)
+{
+	const struct vx_workspace *ws = &l->plan->ws;
+	uint32_t n = l->g->n_tasks, top = 0;
+	uint32_t *stack = vx_xmalloc(n * sizeof *stack);
+	bool *seen = vx_xcalloc(n, 1), *project = vx_xcalloc(ws->n_projects, 1);
+	stack[top++] = task;
+	seen[task] = true;
+	while (top) {
+		const struct vx_task *t = &l->g->tasks[stack[--top]];
+		project[t->project] = true;
+		for (uint32_t i = 0; i < t->n_key_deps; i++)
+			if (!seen[t->key_deps[i]]) {
+				seen[t->key_deps[i]] = true;
+				stack[top++] = t->key_deps[i];
+			}
+	}
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < ws->n_projects; i++)
+		count += project[i] && i != l->g->tasks[task].project;
+	struct vx_sbx_package *p = vx_arena_array(&l->arena, count ? count : 1, sizeof *p);
+	spec->packages = p;
+	spec->n_packages = count;
+	for (uint32_t i = 0; i < ws->n_projects; i++)
+		if (project[i] && i != l->g->tasks[task].project)
+			*p++ = (struct vx_sbx_package){.name = ws->projects[i].name, .dir = ws->projects[i].dir, .keyed = true};
+	free(stack);
+	free(seen);
+	free(project);
+}
+
+static void sandbox_spec(struct loop *l, uint32_t task, struct vx_sbx_spec *s)
+{
+	const struct vx_task *t = &l->g->tasks[task];
+	const struct vx_project *p = &l->plan->ws.projects[t->project];
+	const char *home = getenv("HOME");
+	struct vx_strlist hidden = {0};
+	vx_strlist_add(&hidden, &l->arena, l->store_dir);
+	*s = (struct vx_sbx_spec){.decl = t->decl->exec.sandbox,
+	                          .root = l->plan->ws.root,
+	                          .project_dir = p->dir,
+	                          .nested = p->nested,
+	                          .store_dirs = vx_strlist_done(&hidden),
+	                          .narrow = t->decl->has_cache && !t->decl->exec.persistent,
+	                          .home = home ? home : "",
+	                          .record_dir = vx_arena_printf(&l->arena, "%s/.vx/sweep", l->plan->ws.root)};
+	if (s->narrow)
+		keyed_packages(l, task, s);
+}
+
+int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *d, struct vx_err *err)
+{
+	const struct vx_task *t = &l->g->tasks[task];
+	const struct vx_exec_decl *x = &t->decl->exec;
+	const char *dir = l->plan->ws.projects[t->project].dir;
+	(void)err;
+	*d = (struct vx_task_desc){.task = task, .attempt = l->t[task].attempt, .id = t->id};
+	d->cwd = strcmp(dir, ".") ? vx_arena_printf(&l->arena, "%s/%s", l->plan->ws.root, dir) : l->plan->ws.root;
+	d->argv = arguments(l, task);
+	d->env = environment(l, task, d->cwd);
+	d->timeout_ms = x->persistent ? 0 : timeout_of(l, x); /* of a persistent task it bounds the wait for readiness, which is ours */
+	d->grace_ms = l->grace_ms;
+	d->persistent = x->persistent;
+	d->memory_bytes = x->memory_bytes;
+	d->sandboxed = loop_sandboxed(l, task);
+	if (d->sandboxed)
+		sandbox_spec(l, task, &d->sandbox);
+	return 0;
+}
