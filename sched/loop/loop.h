@@ -38,7 +38,6 @@ struct loop_task {
 	bool has_masks;           /* masks is its own, not the run's */
 	bool keyed, key_failed;
 	bool unsaved;             /* the core: whatever happens, nothing is saved */
-	bool tainted;             /* its key, or one that it folds, does not stand for what it ran on */
 	bool stop_wanted;         /* a stop came before there was a process */
 	bool shell;               /* direct execution failed to start: through the shell this time */
 	bool executed, ready, up_to_date;
@@ -57,7 +56,8 @@ struct loop_task {
 	bool peak_is_tree, leftover_cut;
 	uint64_t stop_deadline_ns; /* SIGKILL then; 0 none */
 	uint64_t ready_deadline_ns;
-	struct loop *loop;        /* for callbacks on lane threads */
+	uint32_t index;           /* its own, for callbacks that get only this struct */
+	struct loop *loop;
 };
 
 struct loop {
@@ -100,6 +100,7 @@ struct loop {
 /* keys.c */
 int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err);   /* verdicts of what is stable; groups resolved */
 enum vx_verdict loop_key_late(struct loop *l, uint32_t task);
+bool loop_needs_keys(const struct loop *l);
 
 /* act.c */
 void loop_act(struct loop *l, const struct vx_core_decision *d);
@@ -113,6 +114,7 @@ const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task); /* NULL wh
 bool loop_pool_events(struct loop *l); /* true: something came */
 bool loop_lane_events(struct loop *l);
 void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done);
+void loop_failed_start(struct loop *l, uint32_t task, enum vx_end end, const char *text); /* an attempt that never ran */
 void loop_expire(struct loop *l, uint64_t now_ns); /* deadlines of single tasks */
 uint64_t loop_next_deadline(const struct loop *l);
 

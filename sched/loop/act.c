@@ -1,0 +1,351 @@
+/* What the core decided, carried out. */
+#include "loop.h"
+
+#include "vx/assert.h"
+#include "vx/clock.h"
+#include "vx/limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool loop_start_pool(struct loop *l)
+{
+	if (l->pool)
+		return true;
+	struct vx_err err = {0};
+	struct vx_pool_opts po = {.slots = l->worker_slots, .grace_ms = l->grace_ms, .init_path = l->o->init_path, .bwrap_path = l->o->bwrap_path};
+	if (vx_pool_start(&po, &l->pool, &err)) {
+		vx_report_warn(l->report, "vx run: no worker can be started: %s", err.what);
+		l->pool = NULL;
+		return false;
+	}
+	l->executor = vx_local_executor(l->pool);
+	return true;
+}
+
+static bool tracked(void *arg, const char *path)
+{
+	struct loop *l = arg;
+	return l->keyer && vx_keyer_tracked(l->keyer, path);
+}
+
+bool loop_start_lane(struct loop *l)
+{
+	if (l->lane)
+		return true;
+	struct vx_err err = {0};
+	struct vx_lane_opts lo = {.store = l->store, .root = l->plan->ws.root, .slots = l->slots, .tracked = tracked, .arg = l};
+	if (vx_lane_new(&lo, &l->lane, &err)) {
+		vx_report_warn(l->report, "vx run: the save and restore lanes cannot be started: %s", err.what);
+		l->lane = NULL;
+		return false;
+	}
+	return true;
+}
+
+/* Overlaps the outputs of something upstream in the same project, by leave of the configuration: then nothing of others is removed. */
+static bool additive(struct loop *l, uint32_t task, const struct vx_outputs *o)
+{
+	const struct vx_task *t = &l->g->tasks[task];
+	if (l->plan->ws.settings.exclusive_outputs)
+		return false;
+	for (uint32_t i = 0; i < t->n_deps; i++) {
+		const struct vx_outputs *up = loop_outputs(l, t->deps[i]);
+		if (!up)
+			continue;
+		if (o->files && up->files && vx_globset_overlap(o->files, o->dir, up->files, up->dir))
+			return true;
+		if (o->workspace_files && up->workspace_files && vx_globset_overlap(o->workspace_files, ".", up->workspace_files, "."))
+			return true;
+	}
+	return false;
+}
+
+static const struct vx_globset *compile(struct loop *l, struct vx_strs patterns, enum vx_dialect dialect)
+{
+	struct vx_globset *set = NULL;
+	struct vx_err err = {0};
+	if (!patterns.n)
+		return NULL;
+	if (vx_globset_compile(patterns, dialect, &l->arena, &set, &err)) {
+		/* The load has compiled them all once: only memory or a limit can fail here. */
+		vx_report_warn(l->report, "vx run: output globs: %s", err.what);
+		return NULL;
+	}
+	return vx_globset_empty(set) ? NULL : set;
+}
+
+const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task)
+{
+	struct loop_task *t = &l->t[task];
+	const struct vx_task *g = &l->g->tasks[task];
+	const struct vx_project *p = &l->plan->ws.projects[g->project];
+	if (!g->decl->has_cache)
+		return NULL;
+	if (!t->outputs_known) {
+		t->outputs_known = true;
+		t->outputs = (struct vx_outputs){.files = compile(l, g->decl->cache.out_files, g->decl->dialect),
+		                                 .dir = p->dir,
+		                                 .workspace_files = compile(l, g->decl->cache.out_workspace_files, g->decl->dialect),
+		                                 .nested = p->nested};
+		t->outputs.additive = additive(l, task, &t->outputs);
+	}
+	return t->outputs.files || t->outputs.workspace_files ? &t->outputs : NULL;
+}
+
+static void do_key(struct loop *l, uint32_t task)
+{
+	struct vx_core_event e = {.kind = VX_EV_KEYED, .task = task};
+	e.verdict = l->keyer ? loop_key_late(l, task) : VX_V_NOCACHE;
+	vx_core_event(l->core, &e);
+}
+
+static void do_restore(struct loop *l, uint32_t task)
+{
+	struct vx_restore_req r = {.task = task, .id = l->g->tasks[task].id, .entry = *l->t[task].entry};
+	const struct vx_outputs *o = loop_outputs(l, task);
+	if (o)
+		r.outputs = *o;
+	else
+		r.outputs = (struct vx_outputs){.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
+	if (loop_start_lane(l))
+		vx_lane_restore(l->lane, &r);
+	else
+		vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = false});
+}
+
+static void do_run(struct loop *l, const struct vx_core_decision *d)
+{
+	struct loop_task *t = &l->t[d->task];
+	const struct vx_task *g = &l->g->tasks[d->task];
+	t->attempt = d->attempt;
+	t->unsaved = d->unsaved;
+	t->stop_wanted = false;
+	t->ready = false;
+	t->executed = true;
+	t->cache = g->decl->has_cache && !g->decl->exec.persistent && !l->o->no_cache ? VX_C_MISS : VX_C_NOCACHE;
+	const struct vx_outputs *o = loop_outputs(l, d->task);
+	if (o && loop_start_lane(l)) {
+		t->phase = PH_CLEANING;
+		vx_lane_clean(l->lane, d->task, o);
+	} else {
+		loop_dispatch(l, d->task);
+	}
+}
+
+/* The log and the readiness matcher of a new attempt. */
+static bool prepare(struct loop *l, uint32_t task, const struct vx_task_desc *d)
+{
+	struct loop_task *t = &l->t[task];
+	const struct vx_exec_decl *x = &l->g->tasks[task].decl->exec;
+	struct vx_err err = {0};
+	if (!t->masks) {
+		t->has_masks = x->pass_through.n || x->secret.n || x->n_define || l->g->tasks[task].decl->dialect == VX_DIALECT_TURBO;
+		t->masks = t->has_masks ? vx_masks_new(d->env, x->secret) : l->base_masks;
+	}
+	if (!t->log)
+		t->log = vx_tasklog_new(t->masks);
+	else
+		vx_tasklog_clear(t->log);
+	if (x->ready_when && !t->matcher && vx_ready_new(x->ready_when, &t->matcher, &err)) {
+		loop_failed_start(l, task, VX_END_SPAWN, err.what);
+		return false;
+	}
+	return true;
+}
+
+void loop_dispatch(struct loop *l, uint32_t task)
+{
+	struct loop_task *t = &l->t[task];
+	const struct vx_task *g = &l->g->tasks[task];
+	struct vx_task_desc d;
+	struct vx_err err = {0};
+	if (!loop_start_pool(l) || loop_describe(l, task, &d, &err)) {
+		loop_failed_start(l, task, VX_END_SPAWN, err.what[0] ? err.what : "there is no worker");
+		return;
+	}
+	if (d.sandboxed && l->arm == ARM_REFUSED) {
+		loop_failed_start(l, task, VX_END_REFUSED, "sandbox not available");
+		return;
+	}
+	if (t->phase != PH_ARMING) {
+		vx_assert(l->n_free > 0); /* the core never runs more than there are slots and persistent tasks */
+		t->slot = l->free_slots[--l->n_free];
+		l->slot_task[t->slot] = task;
+	}
+	if (d.sandboxed && l->arm != ARM_OK) {
+		t->phase = PH_ARMING;
+		l->held[l->n_held++] = task;
+		if (l->arm == ARM_NONE) {
+			l->arm = ARM_ASKED;
+			if (vx_pool_arm(l->pool, t->slot))
+				loop_armed(l, &(struct vx_done){.end = VX_END_REFUSED, .text = "no worker could be asked"});
+		}
+		return;
+	}
+	if (!prepare(l, task, &d))
+		return;
+	bool has_requests = g->decl->cache.runtime.n || g->decl->cache.workspace_runtime.n;
+	struct vx_exec_request r = {.desc = &d, .pinned = d.persistent || d.sandboxed || has_requests};
+	int code = l->executor.start(l->executor.self, t->slot, &r, &err);
+	if (code) {
+		loop_failed_start(l, task, VX_END_SPAWN, err.what[0] ? err.what : vx_strerror(code));
+		return;
+	}
+	t->phase = PH_RUNNING;
+	t->start_ns = vx_now_ns();
+	if (g->decl->exec.persistent && t->matcher) {
+		const char *text = getenv("VX_TASK_TIMEOUT");
+		uint64_t ms = g->decl->exec.timeout_ms >= 0 ? (uint64_t)g->decl->exec.timeout_ms : l->o->timeout_ms > 0 ? (uint64_t)l->o->timeout_ms : 0;
+		if (!ms && g->decl->exec.timeout_ms < 0 && text && vx_parse_u64(text, VX_MAX_TIMEOUT_MS, &ms))
+			ms = 0;
+		t->ready_deadline_ns = ms ? t->start_ns + ms * 1000000ULL : 0;
+		l->timers += ms != 0;
+	}
+	vx_report_started(l->report, task, g->id, g->requested, g->decl->exec.persistent, t->attempt);
+}
+
+void loop_armed(struct loop *l, const struct vx_done *done)
+{
+	uint32_t n = l->n_held;
+	l->arm = done->end == VX_END_EXIT && done->code == 0 ? ARM_OK : ARM_REFUSED;
+	if (l->arm == ARM_REFUSED)
+		vx_report_warn(l->report, "vx run: sandbox not available: %s", done->text);
+	l->n_held = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t task = l->held[i];
+		if (l->arm == ARM_REFUSED || l->t[task].stop_wanted)
+			loop_failed_start(l, task, l->t[task].stop_wanted ? VX_END_STOPPED : VX_END_REFUSED, "sandbox not available");
+		else
+			loop_dispatch(l, task);
+	}
+}
+
+static int recheck(void *arg, char *ret_what, size_t cap)
+{
+	const struct loop_task *t = arg;
+	return vx_key_recheck(t->loop->keyer, vx_key_get(t->loop->keyer, t->index), ret_what, cap);
+}
+
+static void do_save(struct loop *l, uint32_t task)
+{
+	struct loop_task *t = &l->t[task];
+	const struct vx_outputs *o = loop_outputs(l, task);
+	t->packed = VX_BUF(VX_KEEP_HEAD_BYTES + VX_KEEP_TAIL_BYTES + (1U << 20));
+	vx_tasklog_store(t->log, &t->packed);
+	struct vx_save_req r = {.task = task,
+	                        .id = l->g->tasks[task].id,
+	                        .key = vx_key_get(l->keyer, task)->key,
+	                        .log = t->packed.data,
+	                        .log_bytes = t->packed.len,
+	                        .duration_ns = t->end_ns - t->start_ns,
+	                        .cpu_ns = t->cpu_ns,
+	                        .peak_bytes = t->peak_bytes,
+	                        .peak_is_tree = t->peak_is_tree,
+	                        .recheck = recheck,
+	                        .arg = t};
+	if (o)
+		r.outputs = *o;
+	else
+		r.outputs = (struct vx_outputs){.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
+	if (t->packed.overflow || !loop_start_lane(l))
+		vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = task});
+	else
+		vx_lane_save(l->lane, &r);
+}
+
+static void do_stop(struct loop *l, const struct vx_core_decision *d)
+{
+	struct loop_task *t = &l->t[d->task];
+	t->stop_wanted = true;
+	if (t->phase == PH_RUNNING) {
+		l->executor.stop(l->executor.self, t->slot, d->signal);
+		if (!l->first_signal && d->signal != 9 && !t->stop_deadline_ns) {
+			t->stop_deadline_ns = vx_now_ns() + l->grace_ms * 1000000ULL;
+			l->timers++;
+		}
+		return;
+	}
+	for (uint32_t i = 0; t->phase == PH_ARMING && i < l->n_held; i++)
+		if (l->held[i] == d->task) {
+			l->held[i] = l->held[--l->n_held];
+			loop_failed_start(l, d->task, VX_END_STOPPED, "");
+			break;
+		}
+	/* PH_CLEANING: its CLEANED event sees stop_wanted. */
+}
+
+static void do_done(struct loop *l, const struct vx_core_decision *d)
+{
+	struct loop_task *t = &l->t[d->task];
+	const struct vx_task *g = &l->g->tasks[d->task];
+	char hex[VX_DIGEST_HEX] = "";
+	if (t->keyed)
+		vx_hex(vx_key_get(l->keyer, d->task)->key.b, VX_DIGEST_BYTES, hex);
+	struct vx_task_end e = {.task = d->task, .id = g->id, .requested = g->requested, .result = d->result, .status = t->status, .note = t->note, .flaky = d->flaky};
+	e.key_hex = hex[0] ? hex : NULL;
+	e.cache = t->cache;
+	if (d->result == VX_R_HIT) {
+		e.cache = t->up_to_date ? VX_C_UP_TO_DATE : VX_C_RESTORED;
+		e.saved_ns = t->entry->duration_ns;
+		e.stored = t->stored;
+		e.stored_bytes = t->stored_bytes;
+		e.status = NULL;
+		l->saved_ns += t->entry->duration_ns;
+		l->up_to_date += t->up_to_date;
+		l->restored += !t->up_to_date;
+	} else if (d->result == VX_R_SKIPPED) {
+		e.status = vx_arena_printf(&l->arena, "skipped: %s failed", l->g->tasks[d->blocker].id);
+	} else if (d->result == VX_R_SUCCESS) {
+		e.status = NULL;
+	}
+	if (t->executed) {
+		e.log = t->log;
+		e.wall_ns = t->end_ns > t->start_ns ? t->end_ns - t->start_ns : 0;
+		e.cpu_ns = t->cpu_ns;
+		e.peak_bytes = t->peak_bytes;
+		e.peak_is_tree = t->peak_is_tree;
+		e.leftover_cut = t->leftover_cut;
+		l->missed += t->cache == VX_C_MISS;
+		l->nocache += t->cache == VX_C_NOCACHE;
+	}
+	vx_report_ended(l->report, &e);
+	if (d->result != VX_R_FAILED) { /* the report frames failures at the end: it may still want the log */
+		vx_tasklog_free(t->log);
+		t->log = NULL;
+	}
+	free(t->stored);
+	t->stored = NULL;
+}
+
+void loop_act(struct loop *l, const struct vx_core_decision *d)
+{
+	switch (d->what) {
+	case VX_DO_KEY:
+		do_key(l, d->task);
+		break;
+	case VX_DO_RESTORE:
+		do_restore(l, d->task);
+		break;
+	case VX_DO_RUN:
+		do_run(l, d);
+		break;
+	case VX_DO_SAVE:
+		do_save(l, d->task);
+		break;
+	case VX_DO_STOP:
+		do_stop(l, d);
+		break;
+	case VX_DO_RETRY:
+		vx_report_retry(l->report, d->task, d->attempt, l->t[d->task].status ? l->t[d->task].status : "failed");
+		break;
+	case VX_DO_DONE:
+		do_done(l, d);
+		break;
+	case VX_DO_END:
+		l->ended = true;
+		l->code = d->code;
+		break;
+	}
+}

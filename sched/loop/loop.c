@@ -1,0 +1,441 @@
+/* A run, from its lock to its exit code. */
+#include "loop.h"
+
+#include "vx/box.h"
+#include "vx/clock.h"
+#include "vx/fd.h"
+#include "vx/graph.h"
+#include "vx/limits.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Signals come through a descriptor while the run lasts; the mask before it is put back at the end. */
+static int take_signals(struct loop *l, sigset_t *ret_old)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, ret_old);
+	signal(SIGPIPE, SIG_IGN);
+	l->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return l->signal_fd < 0 ? -errno : 0;
+}
+
+static void took_signal(struct loop *l)
+{
+	struct signalfd_siginfo si;
+	while (vx_read(l->signal_fd, &si, sizeof si) == (ssize_t)sizeof si) {
+		int sig = (int)si.ssi_signo;
+		if (!l->first_signal) {
+			l->first_signal = sig;
+			l->grace_deadline_ns = vx_now_ns() + l->grace_ms * 1000000ULL;
+			if (l->lane)
+				vx_lane_interrupt(l->lane);
+		}
+		if (l->core)
+			vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_INTERRUPT, .signal = sig});
+	}
+}
+
+static void lock_waits(void *arg, const char *holder)
+{
+	struct loop *l = arg;
+	vx_report_warn(l->report, "vx run: waiting for %s, which works on this workspace", holder);
+}
+
+/* The store: not opened at all where nothing is read nor written. */
+static int open_store(struct loop *l, struct vx_err *err)
+{
+	const struct vx_ws_settings *set = &l->plan->ws.settings;
+	char *dir = NULL;
+	int r = vx_store_dir(l->o->cache_dir, set->cache_dir, set->shared_store, l->plan->ws.root, &l->arena, &dir, err);
+	if (r)
+		return r;
+	l->store_dir = dir;
+	if (!loop_needs_keys(l))
+		return 0;
+	bool write = l->o->cache_write;
+	struct vx_store_opts so = {.dir = dir, .workspace = l->plan->ws.root, .read = l->o->cache_read && !l->o->force, .write = write};
+	r = vx_store_open(&so, &l->store, err);
+	if (r)
+		return r;
+	l->writes = write && vx_store_writable(l->store);
+	if (write && !l->writes && vx_store_why(l->store))
+		vx_report_warn(l->report, "vx run: results are not saved: %s", vx_store_why(l->store));
+	return 0;
+}
+
+static bool cleans_outputs(const struct loop *l)
+{
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		const struct vx_task_decl *d = l->g->tasks[i].decl;
+		if (d->has_cache && (d->cache.out_files.n || d->cache.out_workspace_files.n))
+			return true;
+	}
+	return false;
+}
+
+static int open_keyer(struct loop *l, struct vx_err *err)
+{
+	/* Without a cache it is still needed to tell tracked files from outputs. */
+	if (!l->store && !cleans_outputs(l))
+		return 0;
+	struct vx_keyer_opts ko = {.forwarded = l->o->forwarded, .cache_dir = l->store_dir, .cancel_fd = l->signal_fd};
+	if (l->store)
+		ko.mask_key = vx_store_mask_key(l->store);
+	uint64_t start = vx_now_ns();
+	int r = vx_keyer_new(&l->plan->ws, l->g, &ko, &l->keyer, err);
+	l->keys_ns += vx_now_ns() - start;
+	return r;
+}
+
+static uint32_t count_persistent(const struct loop *l)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < l->g->n_tasks; i++)
+		n += !vx_task_is_group(&l->g->tasks[i]) && l->g->tasks[i].decl->exec.persistent;
+	return n;
+}
+
+static int make_slots(struct loop *l, struct vx_err *err)
+{
+	uint32_t persistent = count_persistent(l);
+	if (l->slots + persistent > VX_MAX_SLOTS) {
+		vx_err_set(err, -ERANGE, "%u slots and %u persistent tasks are more than the limit of %u workers", l->slots, persistent, VX_MAX_SLOTS);
+		return vx_err_fix(err, "ask for fewer with --concurrency");
+	}
+	l->worker_slots = l->slots + persistent;
+	l->free_slots = vx_arena_array(&l->arena, l->worker_slots, sizeof *l->free_slots);
+	l->slot_task = vx_arena_array(&l->arena, l->worker_slots, sizeof *l->slot_task);
+	l->held = vx_arena_array(&l->arena, l->worker_slots, sizeof *l->held);
+	for (uint32_t s = 0; s < l->worker_slots; s++) {
+		l->free_slots[s] = l->worker_slots - 1 - s;
+		l->slot_task[s] = VX_MAP_NONE;
+	}
+	l->n_free = l->worker_slots;
+	return 0;
+}
+
+static int check_sandbox_mode(struct loop *l, struct vx_err *err)
+{
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		const struct vx_task *t = &l->g->tasks[i];
+		if (vx_task_is_group(t))
+			continue;
+		if (l->o->sandbox == VX_SANDBOX_REQUIRE && !t->decl->exec.sandboxed) {
+			vx_err_set(err, -EPERM, "%s declares no sandbox, and --sandbox=require was given", t->id);
+			return vx_err_fix(err, "add exec.sandbox to it in %s", t->decl->source ? t->decl->source : "its vx.json");
+		}
+		if (l->o->sandbox == VX_SANDBOX_OFF && t->decl->exec.sandboxed) {
+			vx_report_warn(l->report, "\033[31mvx run: --sandbox=off: tasks that declare a sandbox run without one, and are not saved\033[0m");
+			break;
+		}
+	}
+	return 0;
+}
+
+/* History: what tasks took when they last ran, for the order of dispatch. Read only when something will run. */
+static void predict(struct loop *l, struct vx_core_task *ct)
+{
+	uint32_t n = l->g->n_tasks;
+	uint32_t *weights = vx_arena_array(&l->arena, n, sizeof *weights);
+	vx_graph_weights(l->g, &l->arena, weights);
+	for (uint32_t i = 0; i < n; i++)
+		ct[i].weight = weights[i];
+	if (!l->store)
+		return;
+	const char **ids = vx_xcalloc(n + 1, sizeof *ids);
+	struct vx_history *h = vx_xcalloc(n + 1, sizeof *h);
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = l->g->tasks[i].id;
+	if (vx_store_history_get(l->store, ids, n, h) >= 0)
+		for (uint32_t i = 0; i < n; i++)
+			ct[i].predicted_ns = h[i].duration_ns;
+	free(ids);
+	free(h);
+}
+
+/* The core's view of every task; verdicts are there already. */
+static void describe(struct loop *l, struct vx_core_task *ct)
+{
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		const struct vx_task *t = &l->g->tasks[i];
+		const struct vx_exec_decl *x = &t->decl->exec;
+		ct[i].deps = t->deps;
+		ct[i].n_deps = t->n_deps;
+		ct[i].group = vx_task_is_group(t);
+		ct[i].requested = t->requested;
+		ct[i].cpus = 1;
+		if (ct[i].group)
+			continue;
+		ct[i].persistent = x->persistent;
+		ct[i].waits_ready = x->persistent && x->ready_when;
+		ct[i].exclusive = x->exclusive;
+		ct[i].cpus = x->cpus ? x->cpus : 1;
+		ct[i].memory_bytes = x->memory_bytes;
+		ct[i].retries = x->persistent ? 0 : x->retries >= 0 ? (uint32_t)x->retries : l->o->retry > 0 ? (uint32_t)l->o->retry : 0;
+	}
+}
+
+static bool all_hits(const struct loop *l, const struct vx_core_task *ct)
+{
+	for (uint32_t i = 0; i < l->g->n_tasks; i++)
+		if (!vx_task_is_group(&l->g->tasks[i]) && ct[i].verdict != VX_V_HIT)
+			return false;
+	return true;
+}
+
+static bool any_memory(const struct loop *l)
+{
+	for (uint32_t i = 0; i < l->g->n_tasks; i++)
+		if (l->g->tasks[i].decl->exec.memory_bytes)
+			return true;
+	return false;
+}
+
+static int set_up(struct loop *l, struct vx_err *err)
+{
+	struct vx_core_task *ct = vx_xcalloc(l->g->n_tasks + 1, sizeof *ct);
+	struct vx_core_opts co = {.slots = l->slots, .policy = l->o->policy, .restore_lane = UINT32_MAX, .save_lane = 2 * l->slots};
+	int r = check_sandbox_mode(l, err);
+	if (!r)
+		r = make_slots(l, err);
+	if (!r)
+		r = vx_workspace_lock(l->plan->ws.root, l->signal_fd, lock_waits, l, &l->lock_fd, err);
+	if (!r)
+		r = vx_lane_recover(l->plan->ws.root, err);
+	if (!r)
+		(void)vx_box_sweep_records(vx_arena_printf(&l->arena, "%s/.vx/sweep", l->plan->ws.root));
+	if (!r)
+		r = open_store(l, err);
+	if (!r)
+		r = open_keyer(l, err);
+	if (!r && (l->store || l->keyer)) {
+		if (!l->store) { /* no cache: the keyer only knows what is tracked */
+			for (uint32_t i = 0; i < l->g->n_tasks; i++)
+				ct[i].verdict = VX_V_NOCACHE;
+		} else {
+			r = loop_keys_ahead(l, ct, err);
+		}
+	} else if (!r) {
+		r = loop_keys_ahead(l, ct, err);
+	}
+	if (r) {
+		free(ct);
+		return r;
+	}
+	if (!all_hits(l, ct)) {
+		loop_start_pool(l); /* its processes start while we go on */
+		loop_env_init(l);
+		l->base_masks = vx_masks_new(l->base_env, (struct vx_strs){0});
+		predict(l, ct);
+		if (any_memory(l))
+			co.memory_bytes = vx_memory_free();
+	}
+	describe(l, ct);
+	l->core = vx_core_new(&co, ct, l->g->n_tasks);
+	free(ct);
+	return 0;
+}
+
+/* One wait for the world: signals, pool, lanes, time. */
+static void wait_for_events(struct loop *l)
+{
+	struct pollfd fds[3] = {{.fd = l->signal_fd, .events = POLLIN},
+	                        {.fd = l->pool ? l->executor.fd(l->executor.self) : -1, .events = POLLIN},
+	                        {.fd = l->lane ? vx_lane_fd(l->lane) : -1, .events = POLLIN}};
+	uint64_t now = vx_now_ns(), next = loop_next_deadline(l);
+	int timeout = -1;
+	if (next != UINT64_MAX)
+		timeout = next > now ? (int)((next - now + 999999) / 1000000) : 0;
+	int tick = vx_report_next_tick_ms(l->report, now);
+	if (tick >= 0 && (timeout < 0 || tick < timeout))
+		timeout = tick;
+	if (poll(fds, 3, timeout) > 0 && fds[0].revents)
+		took_signal(l);
+}
+
+static void work(struct loop *l)
+{
+	struct vx_core_decision d;
+	while (!l->ended) {
+		while (!l->ended && vx_core_next(l->core, &d))
+			loop_act(l, &d);
+		if (l->ended)
+			break;
+		bool any = loop_pool_events(l);
+		any |= loop_lane_events(l);
+		if (any)
+			continue;
+		wait_for_events(l);
+		uint64_t now = vx_now_ns();
+		loop_expire(l, now);
+		vx_report_tick(l->report, now);
+	}
+}
+
+static void remember(struct loop *l)
+{
+	if (!l->store || !l->writes)
+		return;
+	uint32_t n = 0;
+	const char **ids = vx_xcalloc(l->g->n_tasks + 1, sizeof *ids);
+	struct vx_history *h = vx_xcalloc(l->g->n_tasks + 1, sizeof *h);
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		const struct loop_task *t = &l->t[i];
+		if (!t->executed || t->status || t->end_ns <= t->start_ns)
+			continue;
+		ids[n] = l->g->tasks[i].id;
+		h[n] = (struct vx_history){.duration_ns = t->end_ns - t->start_ns, .cpu_ns = t->cpu_ns, .peak_bytes = t->peak_bytes};
+		if (t->keyed)
+			h[n].last_key = vx_key_get(l->keyer, i)->key;
+		n++;
+	}
+	if (n)
+		(void)vx_store_history_put(l->store, ids, n, h);
+	free(ids);
+	free(h);
+}
+
+/* The longest chain of executed commands. */
+static uint64_t critical_path(const struct loop *l)
+{
+	uint64_t *to = vx_xcalloc(l->g->n_tasks + 1, sizeof *to), most = 0;
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		uint32_t task = l->g->topo[i];
+		const struct vx_task *t = &l->g->tasks[task];
+		for (uint32_t k = 0; k < t->n_deps; k++)
+			if (to[t->deps[k]] > to[task])
+				to[task] = to[t->deps[k]];
+		if (l->t[task].executed && !t->decl->exec.persistent)
+			to[task] += l->t[task].end_ns - l->t[task].start_ns;
+		most = to[task] > most ? to[task] : most;
+	}
+	free(to);
+	return most;
+}
+
+static void finish(struct loop *l)
+{
+	struct vx_run_end e = {.code = l->code, .signal = l->first_signal, .keys_ns = l->keys_ns, .probe_ns = l->probe_ns, .setup_ns = l->sandbox_setup_ns};
+	struct vx_pool_stats ps = {0};
+	if (l->pool)
+		vx_pool_stats(l->pool, &ps);
+	vx_core_counts(l->core, &e.counts);
+	e.wall_ns = vx_now_ns() - l->o->start_ns;
+	e.plan_ns = l->setup_ns;
+	e.workers = ps.workers;
+	e.up_to_date = l->up_to_date;
+	e.restored = l->restored;
+	e.missed = l->missed;
+	e.nocache = l->nocache;
+	e.not_saved = l->not_saved;
+	e.saved_ns = l->saved_ns;
+	e.critical_ns = critical_path(l);
+	vx_report_finish(l->report, &e);
+}
+
+static void free_tasks(struct loop *l)
+{
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		struct loop_task *t = &l->t[i];
+		vx_tasklog_free(t->log);
+		vx_ready_free(t->matcher);
+		vx_buf_free(&t->packed);
+		free(t->stored);
+		if (t->has_masks)
+			vx_masks_free(t->masks);
+	}
+	free(l->t);
+}
+
+/* Lanes before the store (they write it), the pool before the lock: when the lock is free nothing of ours works on the workspace any more. */
+static void tear_down(struct loop *l, const sigset_t *old)
+{
+	vx_pool_end(l->pool);
+	vx_lane_free(l->lane);
+	vx_core_free(l->core);
+	vx_keyer_free(l->keyer);
+	vx_store_close(l->store);
+	free_tasks(l);
+	vx_masks_free(l->base_masks);
+	vx_report_free(l->report);
+	vx_close(l->lock_fd);
+	vx_close(l->signal_fd);
+	vx_arena_free(&l->arena);
+	sigprocmask(SIG_SETMASK, old, NULL);
+	signal(SIGPIPE, SIG_DFL);
+}
+
+static struct vx_report *make_report(const struct loop *l)
+{
+	struct vx_report_opts ro = {.broad = l->plan->sel.broad,
+	                            .logs = l->o->logs,
+	                            .verbosity = l->o->verbosity,
+	                            .slots = l->slots,
+	                            .start_ns = l->o->start_ns,
+	                            .out_fd = 1,
+	                            .err_fd = 2,
+	                            .env = (const char *const *)l->env};
+	bool *seen = vx_xcalloc(l->plan->ws.n_projects + 1, sizeof *seen);
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		ro.n_tasks += !vx_task_is_group(&l->g->tasks[i]);
+		ro.n_projects += !seen[l->g->tasks[i].project];
+		seen[l->g->tasks[i].project] = true;
+	}
+	free(seen);
+	return vx_report_new(&ro);
+}
+
+int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
+{
+	struct loop *l = vx_xcalloc(1, sizeof *l);
+	const char *grace = getenv("VX_KILL_GRACE_MS");
+	uint64_t ms;
+	sigset_t old;
+	*l = (struct loop){.o = o, .plan = p, .g = &p->graph, .env = environ, .signal_fd = -1, .lock_fd = -1, .grace_ms = VX_DEFAULT_GRACE_MS};
+	if (grace && !vx_parse_u64(grace, 600000, &ms))
+		l->grace_ms = (uint32_t)ms;
+	int r = vx_concurrency(o->concurrency ? o->concurrency : p->ws.settings.concurrency, &l->slots, err);
+	if (r) {
+		free(l);
+		return r;
+	}
+	l->t = vx_xcalloc(p->graph.n_tasks + 1, sizeof *l->t);
+	for (uint32_t i = 0; i < p->graph.n_tasks; i++) {
+		l->t[i].loop = l;
+		l->t[i].index = i;
+	}
+	l->report = make_report(l);
+	for (uint32_t i = 0; i < p->ws.warnings.n; i++)
+		vx_report_warn(l->report, "vx run: %s", p->ws.warnings.v[i]);
+	r = take_signals(l, &old);
+	if (r)
+		vx_err_set(err, r, "signals cannot be watched: %s", vx_strerror(r));
+	else
+		r = set_up(l, err);
+	l->setup_ns = vx_now_ns() - o->start_ns;
+	if (!r) {
+		work(l);
+		remember(l);
+		finish(l);
+		loop_write_stats(l);
+		r = l->code;
+	} else if (r == -ECANCELED) {
+		took_signal(l);
+		r = 128 + (l->first_signal ? l->first_signal : SIGTERM);
+	}
+	tear_down(l, &old);
+	free(l);
+	return r;
+}
