@@ -54,6 +54,9 @@ void vx_plan_free(struct vx_plan *p);
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
 int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err);
 
+/* What a task's sandbox is resolved from; lists live in the arena. The same value is sent to the worker and shown by --dry=full. */
+void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir, struct vx_arena *a, struct vx_sbx_spec *ret);
+
 /* CPUs this process may use: affinity and cgroup quota (v1 and v2, ancestors included), never below 1. */
 uint32_t vx_cpu_count(void);
 /* Memory a run may count on: the tightest cgroup limit's free part or the machine's available memory. */

@@ -154,16 +154,18 @@ bool loop_sandboxed(const struct loop *l, uint32_t task)
 }
 
 /* The projects whose tasks this task's key folds, directly or through upstream keys. */
-static void keyed_packages(struct loop *l, uint32_t task, struct vx_sbx_spec *spec)
+static void keyed_packages(const struct vx_plan *p, uint32_t task, struct vx_arena *a, struct vx_sbx_spec *spec)
 {
-	const struct vx_workspace *ws = &l->plan->ws;
-	uint32_t n = l->g->n_tasks, top = 0;
-	uint32_t *stack = vx_xmalloc(n * sizeof *stack);
-	bool *seen = vx_xcalloc(n, 1), *project = vx_xcalloc(ws->n_projects, 1);
+	const struct vx_workspace *ws = &p->ws;
+	const struct vx_graph *g = &p->graph;
+	uint32_t top = 0, count = 0, own = g->tasks[task].project;
+	uint32_t *stack = vx_xmalloc(g->n_tasks * sizeof *stack);
+	bool *seen = vx_xcalloc(g->n_tasks, 1), *project = vx_xcalloc(ws->n_projects, 1);
 	stack[top++] = task;
 	seen[task] = true;
 	while (top) {
-		const struct vx_task *t = &l->g->tasks[stack[--top]];
+		const struct vx_task *t = &g->tasks[stack[--top]];
+		count += !project[t->project] && t->project != own;
 		project[t->project] = true;
 		for (uint32_t i = 0; i < t->n_key_deps; i++)
 			if (!seen[t->key_deps[i]]) {
@@ -171,37 +173,34 @@ static void keyed_packages(struct loop *l, uint32_t task, struct vx_sbx_spec *sp
 				stack[top++] = t->key_deps[i];
 			}
 	}
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < ws->n_projects; i++)
-		count += project[i] && i != l->g->tasks[task].project;
-	struct vx_sbx_package *p = vx_arena_array(&l->arena, count ? count : 1, sizeof *p);
-	spec->packages = p;
+	struct vx_sbx_package *out = vx_arena_array(a, count ? count : 1, sizeof *out);
+	spec->packages = out;
 	spec->n_packages = count;
 	for (uint32_t i = 0; i < ws->n_projects; i++)
-		if (project[i] && i != l->g->tasks[task].project)
-			*p++ = (struct vx_sbx_package){.name = ws->projects[i].name, .dir = ws->projects[i].dir, .keyed = true};
+		if (project[i] && i != own)
+			*out++ = (struct vx_sbx_package){.name = ws->projects[i].name, .dir = ws->projects[i].dir, .keyed = true};
 	free(stack);
 	free(seen);
 	free(project);
 }
 
-static void sandbox_spec(struct loop *l, uint32_t task, struct vx_sbx_spec *s)
+void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir, struct vx_arena *a, struct vx_sbx_spec *ret)
 {
-	const struct vx_task *t = &l->g->tasks[task];
-	const struct vx_project *p = &l->plan->ws.projects[t->project];
+	const struct vx_task *t = &p->graph.tasks[task];
+	const struct vx_project *project = &p->ws.projects[t->project];
 	const char *home = getenv("HOME");
 	struct vx_strlist hidden = {0};
-	vx_strlist_add(&hidden, &l->arena, l->store_dir);
-	*s = (struct vx_sbx_spec){.decl = t->decl->exec.sandbox,
-	                          .root = l->plan->ws.root,
-	                          .project_dir = p->dir,
-	                          .nested = p->nested,
-	                          .store_dirs = vx_strlist_done(&hidden),
-	                          .narrow = t->decl->has_cache && !t->decl->exec.persistent,
-	                          .home = home ? home : "",
-	                          .record_dir = vx_arena_printf(&l->arena, "%s/.vx/sweep", l->plan->ws.root)};
-	if (s->narrow)
-		keyed_packages(l, task, s);
+	vx_strlist_add(&hidden, a, store_dir);
+	*ret = (struct vx_sbx_spec){.decl = t->decl->exec.sandbox,
+	                            .root = p->ws.root,
+	                            .project_dir = project->dir,
+	                            .nested = project->nested,
+	                            .store_dirs = vx_strlist_done(&hidden),
+	                            .narrow = t->decl->has_cache && !t->decl->exec.persistent,
+	                            .home = home ? home : "",
+	                            .record_dir = vx_arena_printf(a, "%s/.vx/sweep", p->ws.root)};
+	if (ret->narrow)
+		keyed_packages(p, task, a, ret);
 }
 
 int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *d, struct vx_err *err)
@@ -220,6 +219,6 @@ int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *d, struct 
 	d->memory_bytes = x->memory_bytes;
 	d->sandboxed = loop_sandboxed(l, task);
 	if (d->sandboxed)
-		sandbox_spec(l, task, &d->sandbox);
+		vx_run_sandbox_spec(l->plan, task, l->store_dir, &l->arena, &d->sandbox);
 	return 0;
 }

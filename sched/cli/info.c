@@ -1,0 +1,164 @@
+/* vx info: what a bug report needs. Changes nothing, except that the sandbox is tried once. */
+#include "cli.h"
+
+#include "vx/buf.h"
+#include "vx/json.h"
+#include "vx/key.h"
+#include "vx/lane.h"
+#include "vx/pool.h"
+#include "vx/spawn.h"
+#include "vx/store.h"
+#include "vx/workspace.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+/* First line of `program ARG`, or why not. */
+static const char *version_of(const char *program, const char *arg, struct vx_arena *a)
+{
+	const char *path = vx_cli_program(program);
+	if (!path)
+		return "not found on PATH";
+	const char *argv[] = {program, arg, NULL};
+	struct vx_spawn s = VX_SPAWN_INIT;
+	s.path = path;
+	s.argv = argv;
+	struct vx_buf out = VX_BUF(1 << 16);
+	int status = 0;
+	const char *text = "does not answer";
+	if (vx_spawn_capture(&s, &out, NULL, 5000, -1, &status) == 0 && status == 0 && out.len)
+		text = vx_arena_strndup(a, out.data, strcspn(out.data, "\n"));
+	vx_buf_free(&out);
+	return vx_arena_printf(a, "%s (%s)", text, path);
+}
+
+/* The sandbox's verdict, by the same way a task would take. */
+static const char *sandbox_verdict(struct vx_arena *a)
+{
+	struct vx_pool_opts po = {.slots = 1, .grace_ms = 1000, .init_path = vx_cli_init_path(), .bwrap_path = vx_cli_program("bwrap")};
+	struct vx_pool *pool = NULL;
+	struct vx_err err = {0};
+	const char *verdict = "no answer within 10 s";
+	if (vx_pool_start(&po, &pool, &err))
+		return vx_arena_printf(a, "not tried: %s", err.what);
+	struct vx_pool_event e;
+	int r = vx_pool_arm(pool, 0);
+	for (int i = 0; !r && i < 100; i++) {
+		struct pollfd p = {.fd = vx_pool_fd(pool), .events = POLLIN};
+		poll(&p, 1, 100);
+		bool done = false;
+		while (vx_pool_next(pool, &e) > 0) {
+			if (e.kind == VX_POOL_ARMED) {
+				verdict = e.done.end == 1 && !e.done.code ? "available" : vx_arena_printf(a, "not available: %s", e.done.text);
+				done = true;
+			} else if (e.kind == VX_POOL_LOST) {
+				verdict = vx_arena_printf(a, "not available: %s", e.done.text);
+				done = true;
+			}
+		}
+		if (done)
+			break;
+	}
+	vx_pool_end(pool);
+	return verdict;
+}
+
+static void workspace_info(struct vx_json *o, struct vx_arena *a)
+{
+	static struct vx_plan p;
+	struct vx_err err = {0};
+	struct vx_run_opts ro = {.retry = -1, .timeout_ms = -1, .all = true};
+	char *dir = NULL;
+	if (vx_plan_make(&ro, &p, &err) && !p.ws.root) {
+		vx_json_set(o, "workspace", vx_json_new_str(vx_arena_printf(a, "none: %s", err.what)));
+		return;
+	}
+	static const char *const kinds[] = {"single project", "npm", "yarn", "pnpm", "bun"};
+	vx_json_set(o, "workspace", vx_json_new_str(p.ws.root));
+	vx_json_set(o, "packageManager", vx_json_new_str(kinds[p.ws.kind]));
+	vx_json_set(o, "projects", vx_json_new_int(p.ws.n_projects));
+	vx_json_set(o, "configuration", vx_json_new_str(err.code ? err.what : p.ws.settings.turbo ? "turbo.json" : "vx.json"));
+	if (vx_store_dir(NULL, p.ws.settings.cache_dir, p.ws.settings.shared_store, p.ws.root, a, &dir, &err))
+		return;
+	struct vx_store_opts so = {.dir = dir, .workspace = p.ws.root, .read = true};
+	struct vx_store *s = NULL;
+	vx_json_set(o, "cache", vx_json_new_str(dir));
+	if (vx_store_open(&so, &s, &err))
+		vx_json_set(o, "cacheProblem", vx_json_new_str(err.what));
+	struct vx_lane_opts lo = {.store = s, .root = p.ws.root, .slots = 1};
+	struct vx_lane *lane = NULL;
+	if (s && vx_lane_new(&lo, &lane, &err) == 0) {
+		struct vx_lane_stats st = {0};
+		vx_lane_stats(lane, &st);
+		vx_json_set(o, "saveLane", vx_json_new_str(st.io));
+		vx_lane_free(lane);
+	}
+	struct vx_keyer_opts ko = {.cache_dir = dir, .cancel_fd = -1};
+	struct vx_keyer *k = NULL;
+	if (p.graph.tasks || p.ws.n_projects) {
+		if (vx_keyer_new(&p.ws, &p.graph, &ko, &k, &err)) {
+			vx_json_set(o, "fileLists", vx_json_new_str(err.what));
+		} else {
+			struct vx_keyer_stats ks = {0};
+			vx_keyer_stats(k, &ks);
+			vx_json_set(o, "fileLists", vx_json_new_str(ks.source ? ks.source : "git"));
+			vx_keyer_free(k);
+		}
+	}
+	vx_store_close(s);
+}
+
+static void print_pretty(const struct vx_json *o)
+{
+	struct vx_buf b = VX_BUF(1 << 16);
+	for (struct vx_json_iter it = vx_json_iter(o); vx_json_next(&it);) {
+		vx_buf_clear(&b);
+		if (vx_json_str(it.val))
+			vx_buf_adds(&b, vx_json_str(it.val));
+		else
+			vx_json_write(it.val, false, &b);
+		printf("%-15s %s\n", it.key, vx_buf_str(&b));
+	}
+	vx_buf_free(&b);
+}
+
+int vx_cli_info(int argc, char **argv)
+{
+	bool json = false;
+	struct vx_err err = {0};
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--format=json")) {
+			json = true;
+		} else if (strcmp(argv[i], "--format=pretty") != 0) {
+			vx_err_set(&err, -1, "%s is not understood", argv[i]);
+			vx_err_fix(&err, "vx info takes --format=pretty or --format=json");
+			return vx_cli_fail("info", &err);
+		}
+	}
+	struct vx_arena a = {0};
+	struct vx_json *o = vx_json_object();
+	struct utsname u;
+	uname(&u);
+	vx_json_set(o, "vx", vx_json_new_str(vx_version));
+	vx_json_set(o, "system", vx_json_new_str(vx_arena_printf(&a, "%s %s %s", u.sysname, u.release, u.machine)));
+	vx_json_set(o, "cpus", vx_json_new_int(vx_cpu_count()));
+	vx_json_set(o, "git", vx_json_new_str(version_of("git", "--version", &a)));
+	vx_json_set(o, "bwrap", vx_json_new_str(version_of("bwrap", "--version", &a)));
+	vx_json_set(o, "vxInit", vx_json_new_str(vx_cli_init_path() ? vx_cli_init_path() : "not found beside vx nor in ../libexec/vx"));
+	vx_json_set(o, "sandbox", vx_json_new_str(sandbox_verdict(&a)));
+	workspace_info(o, &a);
+	if (json) {
+		struct vx_buf b = VX_BUF(1 << 20);
+		vx_json_write_pretty(o, &b);
+		printf("%s\n", vx_buf_str(&b));
+		vx_buf_free(&b);
+	} else {
+		print_pretty(o);
+	}
+	vx_json_free(o);
+	vx_arena_free(&a);
+	return 0;
+}
