@@ -137,7 +137,9 @@ static int check_sandbox_mode(struct loop *l, struct vx_err *err)
 			return vx_err_fix(err, "add exec.sandbox to it in %s", t->decl->source ? t->decl->source : "its vx.json");
 		}
 		if (l->o->sandbox == VX_SANDBOX_OFF && t->decl->exec.sandboxed) {
-			vx_report_warn(l->report, "\033[31mvx run: --sandbox=off: tasks that declare a sandbox run without one, and are not saved\033[0m");
+			bool red = isatty(2) && !getenv("NO_COLOR");
+			vx_report_warn(l->report, "%svx run: --sandbox=off: tasks that declare a sandbox run without one, and are not saved%s", red ? "\033[31m" : "",
+			               red ? "\033[0m" : "");
 			break;
 		}
 	}
