@@ -54,6 +54,11 @@ void vx_plan_free(struct vx_plan *p);
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
 int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err);
 
+struct vx_store;
+struct vx_key_memory;
+/* The store as the key module's memory; nothing is remembered when it cannot be written. */
+struct vx_key_memory vx_run_key_memory(struct vx_store *s);
+
 /* What a task's sandbox is resolved from; lists live in the arena. The same value is sent to the worker and shown by --dry=full. */
 void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir, struct vx_arena *a, struct vx_sbx_spec *ret);
 

@@ -25,6 +25,7 @@ struct dry {
 	struct vx_arena arena;
 	char *store_dir;
 	struct vx_store *store;
+	struct vx_key_memory memory;
 	struct vx_keyer *keyer;
 	enum status *status;
 	bool *stable;
@@ -40,11 +41,13 @@ static int open_all(struct dry *d, struct vx_err *err)
 		r = vx_store_open(&so, &d->store, err);
 	if (r)
 		return r;
+	d->memory = vx_run_key_memory(d->store);
 	struct vx_keyer_opts ko = {.forwarded = d->o->forwarded,
 	                           .cache_dir = d->store_dir,
 	                           .mask_key = d->store ? vx_store_mask_key(d->store) : NULL,
 	                           .explain = d->o->dry == VX_DRY_FULL,
-	                           .cancel_fd = -1};
+	                           .cancel_fd = -1,
+	                           .memory = &d->memory};
 	return vx_keyer_new(&d->p->ws, &d->p->graph, &ko, &d->keyer, err);
 }
 
@@ -170,8 +173,9 @@ static struct vx_json *sandbox_json(struct dry *d, uint32_t task)
 	struct vx_sbx_spec spec;
 	struct vx_sbx_request request;
 	struct vx_err err = {0};
+	struct vx_sbx_facts facts = vx_sbx_real_facts();
 	vx_run_sandbox_spec(d->p, task, d->store_dir, &d->arena, &spec);
-	if (!vx_sbx_resolve(&spec, &vx_sbx_real_facts, &d->arena, &request, &err))
+	if (!vx_sbx_resolve(&spec, &facts, &d->arena, &request, &err))
 		return vx_sbx_request_json(&request);
 	struct vx_json *o = vx_json_object();
 	vx_json_set(o, "refused", vx_json_new_str(err.what));

@@ -38,7 +38,7 @@ static const char *version_of(const char *program, const char *arg, struct vx_ar
 /* The sandbox's verdict, by the same way a task would take. */
 static const char *sandbox_verdict(struct vx_arena *a)
 {
-	struct vx_pool_opts po = {.slots = 1, .grace_ms = 1000, .init_path = vx_cli_init_path(), .bwrap_path = vx_cli_program("bwrap")};
+	struct vx_pool_opts po = {.slots = 1, .init_path = vx_cli_init_path(), .bwrap_path = vx_cli_program("bwrap")};
 	struct vx_pool *pool = NULL;
 	struct vx_err err = {0};
 	const char *verdict = "no answer within 10 s";

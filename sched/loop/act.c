@@ -14,7 +14,7 @@ bool loop_start_pool(struct loop *l)
 	if (l->pool)
 		return true;
 	struct vx_err err = {0};
-	struct vx_pool_opts po = {.slots = l->worker_slots, .grace_ms = l->grace_ms, .init_path = l->o->init_path, .bwrap_path = l->o->bwrap_path};
+	struct vx_pool_opts po = {.slots = l->worker_slots, .init_path = l->o->init_path, .bwrap_path = l->o->bwrap_path};
 	if (vx_pool_start(&po, &l->pool, &err)) {
 		vx_report_warn(l->report, "vx run: no worker can be started: %s", err.what);
 		l->pool = NULL;

@@ -161,6 +161,8 @@ static void restored(struct loop *l, const struct vx_lane_event *e)
 	if (e->text[0])
 		vx_report_warn(l->report, "%s: %s", l->g->tasks[e->task].id, e->text);
 	t->up_to_date = e->up_to_date;
+	if (l->keyer && !e->up_to_date)
+		vx_keyer_ran(l->keyer, e->task); /* its outputs have just been written */
 	if (e->ok && e->log_bytes) {
 		t->stored = vx_xmalloc(e->log_bytes);
 		memcpy(t->stored, e->log, e->log_bytes);

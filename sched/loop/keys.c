@@ -6,6 +6,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static int memory_get(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n)
+{
+	return vx_store_blob_get(self, space, key, key_n, a, ret, ret_n);
+}
+
+static int memory_put(void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n)
+{
+	return vx_store_writable(self) ? vx_store_blob_put(self, space, key, key_n, val, n) : 0;
+}
+
+struct vx_key_memory vx_run_key_memory(struct vx_store *s)
+{
+	return (struct vx_key_memory){.self = s, .get = memory_get, .put = memory_put};
+}
+
 bool loop_needs_keys(const struct loop *l)
 {
 	if (l->o->no_cache)

@@ -41,6 +41,7 @@ static void took_signal(struct loop *l)
 			l->grace_deadline_ns = vx_now_ns() + l->grace_ms * 1000000ULL;
 			if (l->lane)
 				vx_lane_interrupt(l->lane);
+			vx_report_interrupted(l->report);
 		}
 		if (l->core)
 			vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_INTERRUPT, .signal = sig});
@@ -72,6 +73,8 @@ static int open_store(struct loop *l, struct vx_err *err)
 	l->writes = write && vx_store_writable(l->store);
 	if (write && !l->writes && vx_store_why(l->store))
 		vx_report_warn(l->report, "vx run: results are not saved: %s", vx_store_why(l->store));
+	if (vx_store_note(l->store))
+		vx_report_warn(l->report, "vx run: %s", vx_store_note(l->store));
 	return 0;
 }
 
@@ -91,8 +94,11 @@ static int open_keyer(struct loop *l, struct vx_err *err)
 	if (!l->store && !cleans_outputs(l))
 		return 0;
 	struct vx_keyer_opts ko = {.forwarded = l->o->forwarded, .cache_dir = l->store_dir, .cancel_fd = l->signal_fd};
-	if (l->store)
+	if (l->store) {
+		l->memory = vx_run_key_memory(l->store);
 		ko.mask_key = vx_store_mask_key(l->store);
+		ko.memory = &l->memory;
+	}
 	uint64_t start = vx_now_ns();
 	int r = vx_keyer_new(&l->plan->ws, l->g, &ko, &l->keyer, err);
 	l->keys_ns += vx_now_ns() - start;
@@ -258,6 +264,10 @@ static void wait_for_events(struct loop *l)
 	                        {.fd = l->lane ? vx_lane_fd(l->lane) : -1, .events = POLLIN}};
 	uint64_t now = vx_now_ns(), next = loop_next_deadline(l);
 	int timeout = -1;
+	struct vx_core_counts c;
+	vx_core_counts(l->core, &c);
+	if (l->lane && c.saving && !c.running)
+		vx_lane_flush(l->lane); /* nothing can join the group any more */
 	if (next != UINT64_MAX)
 		timeout = next > now ? (int)((next - now + 999999) / 1000000) : 0;
 	int tick = vx_report_next_tick_ms(l->report, now);
@@ -280,8 +290,11 @@ static void work(struct loop *l)
 		if (any)
 			continue;
 		wait_for_events(l);
+		struct vx_core_counts counts;
 		uint64_t now = vx_now_ns();
 		loop_expire(l, now);
+		vx_core_counts(l->core, &counts);
+		vx_report_counts(l->report, &counts);
 		vx_report_tick(l->report, now);
 	}
 }
@@ -290,6 +303,7 @@ static void remember(struct loop *l)
 {
 	if (!l->store || !l->writes)
 		return;
+	(void)vx_keyer_remember(l->keyer);
 	uint32_t n = 0;
 	const char **ids = vx_xcalloc(l->g->n_tasks + 1, sizeof *ids);
 	struct vx_history *h = vx_xcalloc(l->g->n_tasks + 1, sizeof *h);

@@ -71,6 +71,7 @@ struct loop {
 	const char *store_dir;
 	struct vx_store *store;
 	struct vx_keyer *keyer;
+	struct vx_key_memory memory;
 	struct vx_lane *lane;
 	struct vx_pool *pool;
 	struct vx_executor executor;
