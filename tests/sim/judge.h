@@ -173,6 +173,7 @@ static void judge_stop(struct sim *s, const struct vx_core_decision *d)
 			SIM_CHECK(s, !s->down[i][k] || s->in[k].group || judge_exec_over(s, k), i);
 	}
 	SIM_CHECK(s, s->signal || s->t[i].stopping || d->signal == SIGTERM, i);
+	SIM_CHECK(s, !s->signal || d->signal == SIGKILL || d->signal == (s->signal == SIGINT ? SIGINT : SIGTERM), i);
 	s->t[i].stopping = true;
 }
 
