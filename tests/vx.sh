@@ -41,7 +41,7 @@ ran() {
 one_line() {
 	is "$1: exit 1" "$rc" 1
 	is "$1: one line" "$(wc -l <<<"$err") $err" "1 $err"
-	like "$1: says it" "$err" "^vx [a-z]+: .*${2:-.}"
+	like "$1: says it" "$err" "^vx( [a-z]+)?: .*${2:-.}"
 }
 
 # tree DIR: everything in it: type, mode, and of files and links mtime and digest or target

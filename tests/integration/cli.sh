@@ -31,7 +31,7 @@ is 'run --help' "$rc" 0
 vx help nothing
 is 'help of what is not' "$rc" 1
 vx
-isnt 'no verb: not a success' "$rc" 0
+like 'no verb: the overview' "$out$err" 'vx run .*'
 vx info
 is 'info' "$rc" 0
 like 'info: the version' "$out" '[0-9]+\.[0-9]+'

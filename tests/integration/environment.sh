@@ -22,7 +22,7 @@ is 'VX_RUN_TASK' "$(has VX_RUN_TASK=a#build)" 1
 is 'VX_RUN_WORKSPACE' "$(has "VX_RUN_WORKSPACE=$PWD")" 1
 is 'nothing else: OTHER' "$(has 'OTHER=.*')" 0
 is 'nothing else: npm_config_x' "$(has 'npm_config_x=.*')" 0
-is 'nothing else at all' "$(sed 's/=.*//' "$W/env" | grep -vxE 'PATH|HOME|SHELL|USER|LOGNAME|TMPDIR|TEMP|TMP|LANG|LC_ALL|LC_CTYPE|TERM|COLORTERM|FORCE_COLOR|NO_COLOR|CI|NODE_OPTIONS|https_proxy|SSL_CERT_FILE|MINE|DEFINED|VX_RUN_WORKSPACE|VX_RUN_TASK|npm_execpath|PWD|OLDPWD|SHLVL|_' | paste -sd' ')" ''
+is 'nothing else at all' "$(sed 's/=.*//' "$W/env" | grep -vxE 'PATH|HOME|SHELL|USER|LOGNAME|TMPDIR|TEMP|TMP|LANG|LC_ALL|LC_CTYPE|TERM|COLORTERM|FORCE_COLOR|NO_COLOR|CI|NODE_OPTIONS|https_proxy|SSL_CERT_(FILE|DIR)|[A-Z_]*_CA_[A-Z]*|GIT_SSL_CAINFO|MINE|DEFINED|VX_RUN_WORKSPACE|VX_RUN_TASK|npm_execpath|PWD|OLDPWD|SHLVL|_' | paste -sd' ')" ''
 unset OTHER LD_LIBRARY_PATHX npm_config_x NODE_OPTIONS https_proxy SSL_CERT_FILE
 
 project a <<<"$(task "pwd >$W/pwd; cat >$W/stdin; ls -l /proc/self/fd | awk 'NF > 8 && \$9 > 2 { print \$9, \$11 }' | grep -v /proc >$W/fds; ps -o sid=,pid= -p \$\$ >$W/session")"
@@ -91,7 +91,7 @@ same './absent'
 same 'absent-program'
 same '/usr'
 same 'echo $((1 + 2))'
-same 'A=1 env'
+same 'A=1 printenv A'
 same 'exit 3'
 same 'true && echo yes'
 same '"./args" x'
