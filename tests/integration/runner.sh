@@ -27,6 +27,15 @@ E2
 sum 'a failure' '2 passed, 1 failed, 1 skipped' 1 good.sh bad.sh
 like 'a failing file is printed' "$out" 'noise before'
 
+file cmocka.sh <<'E2'
+echo 1..2; echo 'ok 1 - a'; echo 'not ok 2 # SKIP b'; echo '# ok - group'
+E2
+sum 'skipped as cmocka says it' '1 passed, 0 failed, 1 skipped' 0 cmocka.sh
+file no_skip.sh <<'E2'
+echo 1..1; echo 'not ok 1 - b # SKIP'
+E2
+sum 'a failure is no skip' '0 passed, 1 failed, 0 skipped' 1 no_skip.sh
+
 file silent.sh <<'E2'
 exit 0
 E2
