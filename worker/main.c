@@ -100,6 +100,7 @@ static void arm_request(struct worker *w)
 	struct vx_err err = {0};
 	int r = worker_box(w);
 
+	w->childless = false;
 	if (r == 0)
 		r = vx_box_arm(w->box, &err);
 	if (r < 0)

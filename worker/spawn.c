@@ -122,6 +122,7 @@ static int spawn_here(struct worker *w, const struct vx_spawn_fd *fds, uint32_t 
 	r = vx_spawn(&s, &a->pid, &pidfd, ret_step);
 	if (r < 0)
 		return r;
+	w->childless = false;
 	vx_close(pidfd); /* we alone reap it: its number cannot be given away while we use it */
 	return 0;
 }
@@ -154,6 +155,7 @@ static void spawn_box(struct worker *w)
 		not_started(w, VX_END_SPAWN);
 		return;
 	}
+	w->childless = false;
 	r = worker_box(w);
 	if (r == 0)
 		r = vx_box_start(w->box, &a->d, close_fd, a->streams[0].keep_fd, a->streams[1].keep_fd, &err);

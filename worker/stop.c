@@ -61,6 +61,7 @@ bool stop_reap(struct worker *w)
 		return reap_beside_box(w);
 	while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0)
 		account(w, pid, status, &ru);
+	w->childless = pid < 0;
 	return pid == 0;
 }
 
@@ -84,7 +85,8 @@ void stop_leave(struct worker *w)
 {
 	struct attempt *a = &w->a;
 
-	if (stop_reap(w)) {
+	/* Who has no child gets none: orphans come from below children. */
+	if (!w->childless && stop_reap(w)) {
 		if (!a->killing && a->kill_ns > vx_now_ns())
 			return;
 		a->killing = true;
@@ -145,15 +147,18 @@ void stop_timers(struct worker *w, uint64_t now)
 		vx_tree_kill(stop_spares, w);
 }
 
-/* The kernel starts a program with the mark of who spawned it: what is not above ours (read now, after the exit) says nothing. */
-static void settle_peak(struct attempt *a)
+/* The kernel starts a program with the mark of who spawned it: what is not above ours (read after the exit) says nothing. Since ours only grows, an
+ * earlier reading is enough to say so of most. */
+static void settle_peak(struct worker *w)
 {
+	struct attempt *a = &w->a;
 	struct rusage self;
 
-	if (a->done.peak_bytes > 0)
+	if (a->done.peak_bytes > 0 || a->peak_kib <= w->own_peak_kib + VX_PEAK_SLACK_KIB)
 		return;
 	getrusage(RUSAGE_SELF, &self);
-	if (a->peak_kib > (uint64_t)self.ru_maxrss + VX_PEAK_SLACK_KIB)
+	w->own_peak_kib = (uint64_t)self.ru_maxrss;
+	if (a->peak_kib > w->own_peak_kib + VX_PEAK_SLACK_KIB)
 		a->done.peak_bytes = a->peak_kib * 1024;
 }
 
@@ -164,7 +169,7 @@ void stop_settle(struct worker *w)
 	if (!a->d.sandboxed) {
 		a->done.cpu_ns = a->cpu_ns;
 		limits_settle(w);
-		settle_peak(a);
+		settle_peak(w);
 	} else {
 		limits_settle(w);
 	}

@@ -75,6 +75,8 @@ struct worker {
 	struct limits limits;
 	uint64_t tell_ns; /* when the scheduler, asleep, is told of what was published; 0 nothing to tell */
 	bool arming, ending;
+	bool childless;        /* the last look found no child, and none was made since */
+	uint64_t own_peak_kib; /* our own high-water mark when it was last read; it only grows */
 };
 
 struct vx_worker_start {
