@@ -3,9 +3,11 @@
 
 #include "wsglob.h"
 
+#include "vx/affected.h"
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/path.h"
+#include "vx/workspace.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 struct selector {
 	const char *raw;
 	bool exclude, dependencies, dependents, not_self;
+	bool or_depends;        /* pkg...[ref]: those that changed or depend on one that did */
 	const char *name, *tag; /* patterns; NULL when not given */
 	bool has_dir;
 	struct vx_wsglobs dir;
@@ -26,6 +29,7 @@ struct ctx {
 	struct vx_arena *a;
 	struct vx_err *err;
 	uint32_t *rdeps, *rdeps_at; /* dependents, as one array with offsets */
+	const char *nothing;        /* a git selection was empty: the line that says so */
 	bool *implied;              /* turbo: what the root depends on, a dependency of every project; NULL when there is none */
 };
 
@@ -96,6 +100,10 @@ static int take_rest(struct ctx *x, struct selector *s, const char *rest)
 	if (rest[n - 1] == ']' && (open = strchr(rest, '['))) {
 		r = take_git(x, s, vx_arena_strndup(x->a, open + 1, (size_t)(rest + n - 1 - (open + 1))));
 		n = (size_t)(open - rest);
+		if (n > 3 && strncmp(rest + n - 3, "...", 3) == 0) {
+			s->or_depends = true;
+			n -= 3;
+		}
 	}
 	if (r == 0 && n && rest[n - 1] == '}' && (open = memchr(rest, '{', n))) {
 		if (rest + n - 1 == open + 1)
@@ -318,6 +326,35 @@ static int nothing_matches(struct ctx *x, const struct selector *s)
 	return vx_err_fix(x->err, s->tag ? "no project has such a tag" : "vx show lists the projects");
 }
 
+/* Narrows `hit` to the projects that changed, or (pkg...[ref]) that depend on one that did. */
+static int keep_changed(struct ctx *x, const struct selector *s, bool *hit)
+{
+	uint32_t n = x->ws->n_projects;
+	bool *moved = vx_arena_array(x->a, n + 1, sizeof *moved), *below = vx_arena_array(x->a, n + 1, sizeof *below);
+	struct vx_changed c;
+	int r = vx_changed_paths(x->ws, s->from, s->to, x->a, &c, x->err);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < c.paths.n && !c.everything; i++) {
+		uint32_t p = vx_workspace_project_at(x->ws, c.paths.v[i]);
+		if (p != VX_MAP_NONE)
+			moved[p] = true;
+	}
+	for (uint32_t p = 0; p < n; p++)
+		moved[p] = moved[p] || c.everything;
+	if (s->or_depends)
+		add_dependents(x, moved, below);
+	uint32_t left = 0;
+	for (uint32_t p = 0; p < n; p++) {
+		hit[p] = hit[p] && (moved[p] || below[p]);
+		left += hit[p];
+	}
+	if (!left)
+		x->nothing = vx_arena_printf(x->a, "nothing affected since %s", s->to ? vx_arena_printf(x->a, "%s...%s", s->from, s->to) : s->from);
+	return 0;
+}
+
 /* The projects that the selector itself names, before dependencies and dependents. */
 static int match(struct ctx *x, const struct selector *s, bool *hit)
 {
@@ -335,7 +372,9 @@ static int match(struct ctx *x, const struct selector *s, bool *hit)
 			hit[p] = vx_wsglobs_match(&s->dir, project->dir, true);
 		n += hit[p];
 	}
-	return n ? 0 : nothing_matches(x, s);
+	if (!n)
+		return nothing_matches(x, s);
+	return s->from ? keep_changed(x, s, hit) : 0;
 }
 
 static int apply(struct ctx *x, const struct selector *s, bool *out)
@@ -367,14 +406,11 @@ int vx_filter_select(
 	uint32_t n = ws->n_projects, count = 0;
 	bool *excluded = vx_arena_array(a, n + 1, sizeof *excluded), included = false;
 
-	(void)ret_nothing;
 	index_dependents(&x);
 	index_implied(&x);
 	for (uint32_t i = 0; i < o->filters.n; i++) {
 		struct selector s;
 		int r = parse(&x, o->filters.v[i], &s);
-		if (r == 0 && s.from)
-			r = bad(&x, &s, "selects by git history, which this build cannot do");
 		if (r == 0)
 			r = apply(&x, &s, s.exclude ? excluded : chosen);
 		if (r < 0)
@@ -385,7 +421,9 @@ int vx_filter_select(
 		chosen[p] = (included ? chosen[p] : selectable(&x, p)) && !excluded[p];
 		count += chosen[p];
 	}
-	if (count == 0) {
+	if (count == 0 && x.nothing) {
+		*ret_nothing = x.nothing;
+	} else if (count == 0) {
 		vx_err_set(err, -ENOENT, "the filters select no project");
 		return vx_err_fix(err, "what one of them selects, another one excludes");
 	}

@@ -1,0 +1,244 @@
+#include "vx/affected.h"
+
+#include "vx/arena.h"
+#include "vx/buf.h"
+#include "vx/err.h"
+#include "vx/limits.h"
+#include "vx/spawn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { MAX_ARGS = 24, GIT_TIMEOUT_MS = 120000, MAX_GIT_BYTES = 1 << 30 };
+
+struct git {
+	const struct vx_workspace *ws;
+	struct vx_arena *a;
+	struct vx_err *err;
+	char path[VX_MAX_PATH];
+	struct vx_buf out, errout;
+};
+
+/* Runs git with the NULL-terminated arguments; out and errout hold what it printed. Returns its exit status or -errno (err is set then). */
+static int git(struct git *g, const char *const *args)
+{
+	/* fsmonitor may name a program of the repository's: planning runs none. */
+	const char *argv[MAX_ARGS + 8] = {"git", "-c", "core.fsmonitor=false", "--no-optional-locks"};
+	int n = 4, status;
+
+	while (*args)
+		argv[n++] = *args++;
+	struct vx_spawn s = VX_SPAWN_INIT;
+	s.path = g->path;
+	s.argv = argv;
+	s.cwd = g->ws->root;
+	vx_buf_clear(&g->out);
+	vx_buf_clear(&g->errout);
+	int r = vx_spawn_capture(&s, &g->out, &g->errout, GIT_TIMEOUT_MS, -1, &status);
+	if (r < 0)
+		return vx_err_set(g->err, r, "cannot run git %s: %s", argv[4], vx_strerror(r));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/* What git said, as one line. */
+static const char *complaint(struct git *g)
+{
+	const char *s = vx_buf_str(&g->errout);
+	size_t n = strcspn(s, "\n");
+
+	return n ? vx_arena_strndup(g->a, s, n > 300 ? 300 : n) : "no reason given";
+}
+
+static const char *first_line(struct git *g)
+{
+	const char *s = vx_buf_str(&g->out);
+
+	return vx_arena_strndup(g->a, s, strcspn(s, "\n"));
+}
+
+/* The commit that a revision names; NULL when there is none. A negative *ret_err is an error that is set. */
+static const char *commit_of(struct git *g, const char *rev, int *ret_err)
+{
+	/* "--end-of-options": a revision never becomes an option. */
+	const char *spec = vx_arena_printf(g->a, "%s^{commit}", rev);
+	int r = git(g, (const char *const[]){"rev-parse", "--verify", "--quiet", "--end-of-options", spec, NULL});
+
+	*ret_err = r < 0 ? r : 0;
+	return r == 0 ? first_line(g) : NULL;
+}
+
+static bool is_shallow(struct git *g)
+{
+	return git(g, (const char *const[]){"rev-parse", "--is-shallow-repository", NULL}) == 0 && strcmp(first_line(g), "true") == 0;
+}
+
+/* Says what to do where a commit is missing: in a shallow clone it was never fetched. */
+static int missing(struct git *g, const char *rev)
+{
+	if (!is_shallow(g)) {
+		vx_err_set(g->err, -ENOENT, "git knows no revision \"%.200s\"", rev);
+		return vx_err_fix(g->err, "git branch -a lists branches; git fetch gets the ones of the remote");
+	}
+	vx_err_set(g->err, -ENOENT, "this is a shallow clone, and \"%.200s\" or the history that joins it to HEAD is not in it", rev);
+	return vx_err_fix(g->err, "fetch it with: git fetch --unshallow, or in CI check out with fetch-depth: 0");
+}
+
+/* The base that --affected takes when nobody named one. */
+static int find_base(struct git *g, const char *head, const char **ret_name, const char **ret_commit)
+{
+	static const char *const tries[] = {"origin/HEAD", "origin/main", "origin/master", "main", "master"};
+	const char *env = getenv("TURBO_SCM_BASE");
+	int r;
+
+	if (g->ws->settings.affected_base || (env && *env)) {
+		*ret_name = g->ws->settings.affected_base ? g->ws->settings.affected_base : vx_arena_strdup(g->a, env);
+		*ret_commit = commit_of(g, *ret_name, &r);
+		return r < 0 ? r : *ret_commit ? 0 : missing(g, *ret_name);
+	}
+	for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+		const char *c = commit_of(g, tries[i], &r);
+		if (r < 0)
+			return r;
+		if (c && strcmp(c, head) != 0) {
+			*ret_name = tries[i];
+			*ret_commit = c;
+			return 0;
+		}
+	}
+	*ret_name = "HEAD~1";
+	*ret_commit = commit_of(g, "HEAD~1", &r);
+	if (r < 0 || *ret_commit)
+		return r;
+	if (is_shallow(g))
+		return missing(g, "HEAD~1");
+	vx_err_set(g->err, -ENOENT, "there is no commit to compare with: the repository has only one");
+	return vx_err_fix(g->err, "name a base: --affected=REVISION");
+}
+
+static int merge_base(struct git *g, const char *a_commit, const char *b_commit, const char *name, const char **ret)
+{
+	int r = git(g, (const char *const[]){"merge-base", a_commit, b_commit, NULL});
+
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		*ret = first_line(g);
+		return 0;
+	}
+	if (is_shallow(g))
+		return missing(g, name);
+	*ret = a_commit; /* unrelated histories: the commit itself */
+	return 0;
+}
+
+static void split(struct git *g, struct vx_strlist *paths)
+{
+	const char *p = vx_buf_str(&g->out), *end = p + g->out.len;
+
+	while (p < end) {
+		size_t n = strlen(p);
+		if (n)
+			vx_strlist_add(paths, g->a, vx_arena_strndup(g->a, p, n));
+		p += n + 1;
+	}
+}
+
+static int list_changes(struct git *g, const char *from, const char *to, struct vx_strlist *paths)
+{
+	const char *const tree[] = {"diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", from, "--", NULL};
+	const char *const range[] = {"diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", from, to, "--", NULL};
+	int r = git(g, to ? range : tree);
+
+	if (r > 0)
+		r = vx_err_set(g->err, -EIO, "git diff failed: %s", complaint(g));
+	if (r < 0)
+		return r;
+	split(g, paths);
+	if (to)
+		return 0;
+	r = git(g, (const char *const[]){"ls-files", "--others", "--exclude-standard", "-z", NULL});
+	if (r > 0)
+		r = vx_err_set(g->err, -EIO, "git ls-files failed: %s", complaint(g));
+	if (r < 0)
+		return r;
+	split(g, paths);
+	return 0;
+}
+
+static bool in_list(const char *const *names, const char *path)
+{
+	for (; *names; names++)
+		if (strcmp(*names, path) == 0)
+			return true;
+	return false;
+}
+
+bool vx_changed_concerns_all(const struct vx_workspace *ws, const char *path)
+{
+	static const char *const always[] = {"pnpm-lock.yaml", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "bun.lock", "bun.lockb",
+		"pnpm-workspace.yaml", ".yarnrc.yml", ".npmrc", "bunfig.toml", "vx.workspace.json", "vx.workspace.jsonc", NULL};
+	static const char *const turbo[] = {"turbo.json", "turbo.jsonc", "package.json", NULL};
+
+	if (strchr(path, '/'))
+		return false;
+	return in_list(always, path) || (ws->settings.turbo && in_list(turbo, path));
+}
+
+static int changed(struct git *g, const char *from, const char *to, struct vx_changed *ret)
+{
+	const char *base = NULL, *head, *end;
+	struct vx_strlist paths = {0};
+	int r;
+
+	head = commit_of(g, "HEAD", &r);
+	if (r < 0)
+		return r;
+	if (!head) {
+		vx_err_set(g->err, -ENOENT, "%s is not in a git repository that has a commit", g->ws->root);
+		return vx_err_fix(g->err, "selecting by what changed needs git history");
+	}
+	end = to ? commit_of(g, to, &r) : head;
+	if (r < 0 || !end)
+		return r < 0 ? r : missing(g, to);
+	if (from) {
+		ret->since = from;
+		base = commit_of(g, from, &r);
+		if (r < 0 || !base)
+			return r < 0 ? r : missing(g, from);
+	} else {
+		r = find_base(g, head, &ret->since, &base);
+		if (r < 0)
+			return r;
+	}
+	r = merge_base(g, base, end, ret->since, &base);
+	if (r == 0)
+		r = list_changes(g, base, to ? end : NULL, &paths);
+	if (r < 0)
+		return r;
+	vx_strlist_sort_unique(&paths);
+	ret->paths = vx_strlist_done(&paths);
+	for (uint32_t i = 0; i < paths.n && !ret->everything; i++)
+		if (vx_changed_concerns_all(g->ws, paths.v[i])) {
+			ret->everything = true;
+			ret->everything_path = paths.v[i];
+		}
+	return 0;
+}
+
+int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to, struct vx_arena *a, struct vx_changed *ret, struct vx_err *err)
+{
+	struct git g = {.ws = ws, .a = a, .err = err, .out = VX_BUF(MAX_GIT_BYTES), .errout = VX_BUF(65536)};
+	struct vx_changed c = {0};
+	const char *path = getenv("PATH");
+
+	if (vx_which("git", path ? path : "/usr/local/bin:/usr/bin:/bin", g.path) < 0)
+		return vx_err_set(err, -ENOENT, "selecting by what changed needs git, which is not on PATH");
+	int r = changed(&g, from, to, &c);
+	vx_buf_free(&g.out);
+	vx_buf_free(&g.errout);
+	if (r == 0)
+		*ret = c;
+	return r;
+}
