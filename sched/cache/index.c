@@ -28,7 +28,7 @@ struct vx_index {
 	char dir[PATH_MAX];
 	bool write, sync;
 	atomic_bool damaged;
-	atomic_uint_fast64_t commits;
+	atomic_uint_fast64_t commits, bad_rows;
 	pthread_rwlock_t map; /* read: a transaction is open; write: the map is being resized */
 };
 
@@ -62,11 +62,17 @@ static void on_fault(int sig, siginfo_t *si, void *uc)
 	}
 }
 
+/* Anew with every opening: whoever set a handler of his own meanwhile becomes the one who is handed what is not ours. */
 static void install_handlers(void)
 {
-	struct sigaction sa = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
-	sigaction(SIGSEGV, &sa, &old_segv);
-	sigaction(SIGBUS, &sa, &old_bus);
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct sigaction sa = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK}, now;
+	pthread_mutex_lock(&lock);
+	if (sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_sigaction != on_fault)
+		sigaction(SIGSEGV, &sa, &old_segv);
+	if (sigaction(SIGBUS, NULL, &now) == 0 && now.sa_sigaction != on_fault)
+		sigaction(SIGBUS, &sa, &old_bus);
+	pthread_mutex_unlock(&lock);
 }
 
 static void on_assert(MDB_env *env, const char *msg)
@@ -307,8 +313,7 @@ static int put_aside(const char *parent, const char *dir, const char *marker)
 
 int vx_index_open(const char *parent, bool write, bool sync, uint64_t map_bytes, struct vx_index **ret, bool *ret_aside)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, install_handlers);
+	install_handlers();
 	char dir[PATH_MAX], marker[PATH_MAX + 16];
 	if (snprintf(dir, sizeof dir, "%s/index", parent) >= (int)sizeof dir)
 		return -ENAMETOOLONG;
@@ -352,6 +357,11 @@ bool vx_index_damaged(const struct vx_index *ix)
 uint64_t vx_index_commits(const struct vx_index *ix)
 {
 	return atomic_load(&ix->commits);
+}
+
+uint64_t vx_index_bad_rows(const struct vx_index *ix)
+{
+	return atomic_load(&ix->bad_rows);
 }
 
 static int env_bytes(struct call *c)
@@ -476,12 +486,13 @@ int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, con
 	if (rc)
 		return code(rc);
 	uint64_t s;
-	if (v.mv_size < SUM_BYTES)
-		return -ENOENT;
-	memcpy(&s, v.mv_data, SUM_BYTES);
 	const uint8_t *p = (const uint8_t *)v.mv_data + SUM_BYTES;
-	if (s != sum(db, key, key_n, p, v.mv_size - SUM_BYTES))
+	if (v.mv_size >= SUM_BYTES)
+		memcpy(&s, v.mv_data, SUM_BYTES);
+	if (v.mv_size < SUM_BYTES || s != sum(db, key, key_n, p, v.mv_size - SUM_BYTES)) {
+		atomic_fetch_add(&t->ix->bad_rows, 1);
 		return -ENOENT;
+	}
 	*ret = p;
 	*ret_n = v.mv_size - SUM_BYTES;
 	return 0;

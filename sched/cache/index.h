@@ -38,7 +38,8 @@ bool vx_index_damaged(const struct vx_index *ix);
 int vx_index_read(struct vx_index *ix, int (*fn)(struct vx_tx *t, void *arg), void *arg);
 int vx_index_write(struct vx_index *ix, int (*fn)(struct vx_tx *t, void *arg), void *arg);
 uint64_t vx_index_commits(const struct vx_index *ix);
-uint64_t vx_index_bytes(struct vx_index *ix); /* pages in use */
+uint64_t vx_index_bad_rows(const struct vx_index *ix); /* how often a value did not check */
+uint64_t vx_index_bytes(struct vx_index *ix);          /* pages in use */
 
 int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void **ret, size_t *ret_n); /* -ENOENT: absent or does not check */
 int vx_tx_put(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void *val, size_t n);

@@ -291,6 +291,8 @@ const char *vx_store_note(const struct vx_store *s)
 {
 	if (s->ix && vx_index_damaged(s->ix))
 		return "the index of the cache was found damaged: the next run begins a new one";
+	if (s->ix && vx_index_bad_rows(s->ix))
+		return "the index of the cache holds damaged rows: their results count as missing and are made anew";
 	return s->note[0] ? s->note : NULL;
 }
 
