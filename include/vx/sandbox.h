@@ -52,7 +52,7 @@ struct vx_sbx_spec {
 	bool narrow;            /* the task has `cache` and is not persistent: only keyed packages are granted */
 	const char *home;       /* HOME of who started vx; "" none */
 	const char *record_dir; /* .vx/sweep: where what was created is written down for the next run's sweep */
-	bool weaker;            /* the nested profile was agreed on */
+	bool weaker;            /* every sandboxed task of the run accepts the nested profile: used where no /proc can be mounted, and only there */
 };
 
 /* How the resolver asks about the file system. Every path given is absolute and, its last component aside, free of links (the resolver follows links

@@ -28,8 +28,9 @@ struct vx_box {
 	struct vx_box_opts opts;
 	int sock, pidfd;
 	pid_t pid;
-	bool busy, arming, checked; /* checked: bwrap's version is known to do */
-	char *record_dir;           /* of the attempt under way */
+	bool busy, arming, checked;           /* checked: bwrap's version is known to do */
+	enum { UNKNOWN, WHOLE, WEAKER } proc; /* whether a /proc can be mounted; asked only for tasks that accept one that is not their own */
+	char *record_dir;                     /* of the attempt under way */
 };
 
 int vx_box_new(const struct vx_box_opts *o, struct vx_box **ret)
@@ -390,46 +391,6 @@ static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const cha
 	return 0;
 }
 
-int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err)
-{
-	struct vx_arena a = {0};
-	struct vx_sbx_facts facts = vx_sbx_real_facts();
-	struct vx_sbx_request q;
-
-	if (b->busy)
-		return vx_err_set(err, -EBUSY, "sandbox: the box host is running another task");
-	int r = vx_sbx_resolve(&d->sandbox, &facts, &a, &q, err);
-	if (r == 0) {
-		q.cwd = d->cwd ? d->cwd : q.cwd;
-		r = ensure_host(b, err);
-	}
-	if (r == 0)
-		r = hand_over(b, &q, d->sandbox.record_dir, d->argv, merge_env(&a, d->env, q.env), in_fd, out_fd, err_fd, err);
-	vx_arena_free(&a);
-	return r;
-}
-
-/* The real thing around a command that does nothing. */
-int vx_box_arm(struct vx_box *b, struct vx_err *err)
-{
-	static const struct vx_mount mounts[] = {
-		{.kind = VX_MNT_TMPFS, .why = VX_WHY_BASE, .target = "/tmp", .writable = true, .source_is_dir = true, .mode = 01777},
-		{.kind = VX_MNT_TMPFS, .why = VX_WHY_BASE, .target = "/dev/shm", .writable = true, .source_is_dir = true, .mode = 01777},
-	};
-	static const char *const argv[] = {"/bin/sh", "-c", ":"}, *const env[] = {"PATH=/usr/bin:/bin"};
-	struct vx_sbx_request q = {.mounts = mounts, .n_mounts = 2, .wall = "/", .cwd = "/", .no_unix = true};
-
-	if (b->busy)
-		return vx_err_set(err, -EBUSY, "sandbox: the box host is running another task");
-	int r = ensure_host(b, err);
-	int null = r < 0 ? -1 : vx_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
-	if (r == 0)
-		r = hand_over(b, &q, "/", (struct vx_strs){argv, 3}, (struct vx_strs){env, 1}, null, null, null, err);
-	vx_close(null);
-	b->arming = r == 0;
-	return r;
-}
-
 /* The probe's own end, as a verdict. */
 static void armed(struct vx_done *d, enum vx_box_kind *kind)
 {
@@ -440,12 +401,22 @@ static void armed(struct vx_done *d, enum vx_box_kind *kind)
 	*kind = VX_BOX_ARMED;
 	if (fine)
 		return;
-	char *text = d->text[0] ? strdup(d->text) : NULL;
 	verdict_read_facts("", &f);
-	verdict_bwrap_text(&f, text ? text : "the probe's command did not run", &err);
-	free(text);
+	if (verdict_bwrap_text(&f, d->text, &err) == 0)
+		verdict(&f, BOX_STEP_SPAWN, -EIO, d->text[0] ? d->text : "the probe's command did not run", &err);
 	d->end = VX_END_REFUSED;
 	snprintf(d->text, sizeof d->text, "%s (%s)", err.what, err.fix);
+}
+
+/* bubblewrap's own words about the machine, where they are known, become the verdict that they are. */
+static void explain(struct vx_done *d)
+{
+	struct verdict_facts f;
+	struct vx_err err = {0};
+
+	verdict_read_facts("", &f);
+	if (strstr(d->text, "bubblewrap") && verdict_bwrap_text(&f, d->text, &err) < 0)
+		snprintf(d->text, sizeof d->text, "%s (%s)", err.what, err.fix);
 }
 
 int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *ret)
@@ -483,9 +454,89 @@ int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *re
 			b->record_dir = NULL;
 			if (arming)
 				armed(ret, ret_kind);
+			else if (m.box_kind == VX_BOX_REFUSED)
+				explain(ret);
 		}
 		return 1;
 	}
+}
+
+/* The real thing around a command that does nothing. */
+static int start_probe(struct vx_box *b, bool weaker, struct vx_err *err)
+{
+	static const struct vx_mount mounts[] = {
+		{.kind = VX_MNT_TMPFS, .why = VX_WHY_BASE, .target = "/tmp", .writable = true, .source_is_dir = true, .mode = 01777},
+		{.kind = VX_MNT_TMPFS, .why = VX_WHY_BASE, .target = "/dev/shm", .writable = true, .source_is_dir = true, .mode = 01777},
+	};
+	static const char *const argv[] = {"/bin/sh", "-c", ":"}, *const env[] = {"PATH=/usr/bin:/bin"};
+	struct vx_sbx_request q = {.mounts = mounts, .n_mounts = 2, .wall = "/", .cwd = "/", .no_unix = true, .weaker = weaker};
+
+	if (b->busy)
+		return vx_err_set(err, -EBUSY, "sandbox: the box host is running another task");
+	int r = ensure_host(b, err);
+	int null = r < 0 ? -1 : vx_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	if (r == 0)
+		r = hand_over(b, &q, "/", (struct vx_strs){argv, 3}, (struct vx_strs){env, 1}, null, null, null, err);
+	vx_close(null);
+	b->arming = r == 0;
+	return r;
+}
+
+int vx_box_arm(struct vx_box *b, struct vx_err *err)
+{
+	return start_probe(b, false, err);
+}
+
+/* One probe to its end: 0, or its verdict. */
+static int probe(struct vx_box *b, bool weaker, struct vx_err *err)
+{
+	enum vx_box_kind kind;
+	struct vx_done d;
+	int r = start_probe(b, weaker, err);
+
+	while (r == 0 && (r = vx_box_next(b, &kind, &d)) == 0) {
+		struct pollfd p = {.fd = b->sock, .events = POLLIN};
+		if (poll(&p, 1, HANDSHAKE_MS) == 0) {
+			end_host(b, false);
+			return vx_err_set(err, -ETIMEDOUT, "sandbox not available: the probe did not end");
+		}
+	}
+	return r < 0 ? r : d.end == VX_END_EXIT ? 0 : vx_err_set(err, -ENOTSUP, "%s", d.text);
+}
+
+/* A task that accepts the host's /proc gets it only where it cannot have its own. */
+static int choose_proc(struct vx_box *b, struct vx_sbx_request *q, struct vx_err *err)
+{
+	if (!q->weaker)
+		return 0;
+	int r = 0;
+	if (b->proc == UNKNOWN && (r = probe(b, false, err)) == 0)
+		b->proc = WHOLE;
+	else if (b->proc == UNKNOWN && (r = probe(b, true, err)) == 0)
+		b->proc = WEAKER;
+	q->weaker = b->proc == WEAKER;
+	return r;
+}
+
+int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err)
+{
+	struct vx_arena a = {0};
+	struct vx_sbx_facts facts = vx_sbx_real_facts();
+	struct vx_sbx_request q;
+
+	if (b->busy)
+		return vx_err_set(err, -EBUSY, "sandbox: the box host is running another task");
+	int r = vx_sbx_resolve(&d->sandbox, &facts, &a, &q, err);
+	if (r == 0) {
+		q.cwd = d->cwd ? d->cwd : q.cwd;
+		r = ensure_host(b, err);
+	}
+	if (r == 0)
+		r = choose_proc(b, &q, err);
+	if (r == 0)
+		r = hand_over(b, &q, d->sandbox.record_dir, d->argv, merge_env(&a, d->env, q.env), in_fd, out_fd, err_fd, err);
+	vx_arena_free(&a);
+	return r;
 }
 
 int vx_box_signal(struct vx_box *b, int sig)

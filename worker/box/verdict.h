@@ -22,7 +22,7 @@ void verdict_read_facts(const char *root, struct verdict_facts *ret);
 int verdict(const struct verdict_facts *f, enum box_step step, int error, const char *detail, struct vx_err *err);
 /* Of "bubblewrap X.Y.Z": 0, or -ENOTSUP with the line. */
 int verdict_bwrap_version(const char *text, struct vx_err *err);
-/* What bubblewrap's own complaint means. */
+/* What bubblewrap's own complaint means: -ENOTSUP with the line, or 0 when it says nothing about the machine. */
 int verdict_bwrap_text(const struct verdict_facts *f, const char *complaint, struct vx_err *err);
 
 #endif

@@ -1,4 +1,5 @@
 """What must work inside, and what must be gone afterwards. Run by sandbox_box.sh."""
+import json
 import os
 import shutil
 import signal
@@ -6,7 +7,7 @@ import socket
 import subprocess
 import time
 
-from boxlib import HOME, base, put, run, start, tap, verdict
+from boxlib import HOME, base, boxrun, init, put, run, start, tap, verdict
 
 WS = base + "/ws"
 A = WS + "/pkgs/a"
@@ -218,6 +219,44 @@ def nested():
     tap('"code":3' in text and os.path.exists(A + "/dist/deep"), "with weakerWhenNested it works, and still hides", f"{r} {out} {text}")
 
 
+def arming():
+    """Places where a sandbox cannot be had, each told apart."""
+    def arm(name, words, env=None, prefix=None):
+        spec = base + "/arm.json"
+        put(spec, '[{"arm": true}]')
+        e = {**os.environ, "VX_INIT": init, **(env or {})}
+        p = subprocess.run((prefix or []) + [boxrun, spec], env=e, capture_output=True, text=True)
+        text = p.stderr + p.stdout
+        tap(p.returncode == 90 and "sandbox not available" in text and all(w in text for w in words), name, text)
+
+    r, out = run([{"arm": True}, {"arm": True}])
+    tap([x["end"] for x in r] == [1, 1], "a good machine", f"{r} {out}")
+    bins = base + "/bins"
+    os.makedirs(bins)
+    arm("bubblewrap missing", ["bwrap", "apt install"], {"PATH": bins})
+    put(bins + "/bwrap", "#!/bin/sh\necho bubblewrap 0.3.1\n")
+    os.chmod(bins + "/bwrap", 0o755)
+    arm("bubblewrap too old", ["0.3 is too old", "0.5"], {"PATH": bins + ":/usr/bin:/bin"})
+    put(bins + "/bwrap", "#!/bin/sh\n[ \"$1\" = --version ] && exec /usr/bin/bwrap --version; echo 'bwrap: No permissions to frobnicate' >&2; exit 1\n")
+    arm("bubblewrap failing in an unknown way", ["frobnicate"], {"PATH": bins + ":/usr/bin:/bin"})
+    arm("vx-init missing", ["vx-init"], {"VX_INIT": "/nonexistent"})
+    ns = ["unshare", "-rm"] if not ROOT else ["unshare", "-m"]
+    if subprocess.run(ns + ["true"], stderr=subprocess.DEVNULL).returncode == 0:
+        covered = ns + ["sh", "-c", "mount -t tmpfs t /proc/acpi && exec \"$@\"", "-"]
+        arm("parts of /proc covered", ["no /proc", "weakerWhenNested"], prefix=covered)
+        spec = base + "/weak.json"
+        put(spec, json.dumps([task("cat /proc/self/comm && test ! -w /proc/sys/kernel/hostname && cat ../b/secret || exit 3", weaker=True)]))
+        p = subprocess.run(covered + [boxrun, spec], env=dict(os.environ, VX_INIT=init, HOME=HOME), capture_output=True, text=True)
+        tap(p.returncode == 3 and p.stdout == "cat\n", "with the nested profile agreed on, the host's /proc is read-only", p.stdout + p.stderr)
+    r, out = run([task("test $(ls /proc | grep -c '^[0-9]') -lt 6", weaker=True)])
+    tap(verdict(r[0]) == 0, "where a /proc can be had, agreeing changes nothing", f"{r} {out}")
+    if ROOT:
+        old = open("/proc/sys/user/max_user_namespaces").read()
+        inner = ["unshare", "-Ur", "sh", "-c", "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"", "-"]
+        arm("user.max_user_namespaces is 0", ["user.max_user_namespaces", "sysctl -w"], prefix=inner)
+        tap(open("/proc/sys/user/max_user_namespaces").read() == old, "the machine's own sysctl is untouched")
+
+
 fresh()
 programs()
 fresh()
@@ -232,4 +271,6 @@ kills()
 fresh()
 accounting()
 grants()
+fresh()
 nested()
+arming()
