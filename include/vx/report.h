@@ -74,6 +74,7 @@ void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool 
 void vx_report_output(struct vx_report *r, uint32_t task, int stream, const void *p, size_t n); /* masked; streamed or not as the mode says */
 void vx_report_retry(struct vx_report *r, uint32_t task, uint16_t attempt, const char *why);
 void vx_report_ready(struct vx_report *r, uint32_t task);
+void vx_report_exited(struct vx_report *r, uint32_t task);          /* its attempt is over, the result is not final: saving, or to be repeated */
 void vx_report_ended(struct vx_report *r, const struct vx_task_end *e);
 void vx_report_warn(struct vx_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* one line on stderr */
 void vx_report_counts(struct vx_report *r, const struct vx_core_counts *c);    /* for the meters of the live rows; before a tick */

@@ -13,7 +13,7 @@ struct live {
 	uint32_t task;
 	const char *id;
 	uint64_t start_ns;
-	bool requested, persistent, ready, streams;
+	bool requested, persistent, ready, streams, exited;
 	struct vx_buf line; /* streamed with a name before each line: the line that is not complete yet */
 };
 
@@ -32,7 +32,7 @@ struct vx_report {
 	enum mode mode;
 	bool color, ascii;
 	struct live *live; /* in the order they were started */
-	uint32_t n_live, cap_live;
+	uint32_t n_live, cap_live, n_exited;
 	uint32_t n_ended, n_failed;
 	struct failure *failures;
 	uint32_t n_failures, cap_failures;

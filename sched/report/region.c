@@ -1,5 +1,6 @@
 #include "internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -53,16 +54,24 @@ static void clipped(struct vx_buf *b, const char *s, uint32_t cols)
 	}
 }
 
+/* Tenths are restless enough. */
+static const char *ticking(uint64_t from_ns, uint64_t now_ns, char *ret, size_t cap)
+{
+	uint64_t ns = now_ns > from_ns ? now_ns - from_ns : 0;
+
+	if (ns >= 60000000000ULL)
+		return vx_fmt_ns(ns, ret, cap);
+	snprintf(ret, cap, "%u.%us", (unsigned)(ns / 1000000000), (unsigned)(ns / 100000000 % 10));
+	return ret;
+}
+
 static void live_row(struct vx_report *r, const struct live *t, uint64_t now_ns, uint32_t cols)
 {
 	static const char *const spin[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
-	uint64_t ns = now_ns > t->start_ns ? now_ns - t->start_ns : 0;
 	char time[32];
 
-	if (ns < 60000000000ULL)
-		ns = ns / 100000000 * 100000000; /* tenths are restless enough */
 	paint(r, t->ready ? GREEN : CYAN, "%s", r->ascii ? "*" : t->ready ? "●" : spin[now_ns / 100000000 % 10]);
-	vx_buf_printf(&r->out.buf, " %8s  ", vx_fmt_ns(ns, time, sizeof time));
+	vx_buf_printf(&r->out.buf, " %8s  ", ticking(t->start_ns, now_ns, time, sizeof time));
 	clipped(&r->out.buf, t->id, cols > 14 ? cols - 14 : 1);
 	vx_buf_addc(&r->out.buf, '\n');
 }
@@ -80,14 +89,14 @@ static void meters(struct vx_report *r, uint64_t now_ns, uint32_t cols)
 	vx_buf_printf(&line, " %u/%u", r->n_ended, r->o.n_tasks);
 	if (r->n_failed)
 		vx_buf_printf(&line, "  %u failed", r->n_failed);
-	vx_buf_printf(&line, "  %u running", r->n_live);
+	vx_buf_printf(&line, "  %u running", r->n_live - r->n_exited);
 	if (c->ready)
 		vx_buf_printf(&line, "  %u ready", c->ready);
 	if (c->restoring)
 		vx_buf_printf(&line, "  %u restoring", c->restoring);
 	if (c->saving)
 		vx_buf_printf(&line, "  %u saving", c->saving);
-	vx_buf_printf(&line, "  %s", vx_fmt_ns(now_ns > r->o.start_ns ? (now_ns - r->o.start_ns) / 100000000 * 100000000 : 0, time, sizeof time));
+	vx_buf_printf(&line, "  %s", ticking(r->o.start_ns, now_ns, time, sizeof time));
 	clipped(&r->out.buf, vx_buf_str(&line), cols > 1 ? cols - 1 : 1);
 	vx_buf_addc(&r->out.buf, '\n');
 	vx_buf_free(&line);
@@ -101,8 +110,12 @@ void region_draw(struct vx_report *r, uint64_t now_ns)
 		return;
 	region_erase(r);
 	screen(r, &rows, &cols);
-	for (uint32_t k = 0; k < r->n_live && shown + 3 < rows && shown < 64; k++, shown++)
+	for (uint32_t k = 0; k < r->n_live && shown + 3 < rows && shown < 64; k++) {
+		if (r->live[k].exited)
+			continue;
 		live_row(r, &r->live[k], now_ns, cols);
+		shown++;
+	}
 	meters(r, now_ns, cols);
 	r->region_lines = shown + 1;
 	r->drawn_ns = now_ns;

@@ -145,6 +145,8 @@ void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool 
 		if (to_stream(r, requested, persistent))
 			stream_begin(r, t);
 	}
+	r->n_exited -= t->exited;
+	t->exited = false;
 	t->start_ns = vx_now_ns();
 	r->dirty = true;
 	if (r->o.verbosity >= 3 && !t->streams && piece(r, strlen(id) + 64))
@@ -185,6 +187,17 @@ void vx_report_ready(struct vx_report *r, uint32_t task)
 	r->dirty = true;
 }
 
+void vx_report_exited(struct vx_report *r, uint32_t task)
+{
+	struct live *t = find(r, task);
+
+	if (!t || t->exited)
+		return;
+	t->exited = true;
+	r->n_exited++;
+	r->dirty = true;
+}
+
 static void keep_failure(struct vx_report *r, const struct vx_task_end *e)
 {
 	if (r->n_failures == r->cap_failures) {
@@ -204,6 +217,7 @@ static bool leave_live(struct vx_report *r, uint32_t task)
 	if (!t)
 		return false;
 	stream_end(r, t);
+	r->n_exited -= t->exited;
 	memmove(t, t + 1, (size_t)(r->live + r->n_live - (t + 1)) * sizeof *t);
 	r->n_live--;
 	r->dirty = true;

@@ -482,19 +482,20 @@ static void live_rows(void **state)
 	vx_report_tick(report, t0 + 100 * ms);
 	const char *got = screen_got(master);
 	assert_non_null(strstr(got, "a-project-with-a-long-name\n")); /* cut at the edge */
-	assert_non_null(strstr(got, "b#build\n  0/9  2 running  100ms\n"));
+	assert_non_null(strstr(got, "b#build\n  0/9  2 running  0.1s\n"));
 	ok(1, "b#build", true, "");
 	assert_string_equal(screen_got(master), ""); /* not before the next tick */
 	vx_report_tick(report, t0 + 110 * ms);
 	assert_string_equal(screen_got(master), "");
 	assert_int_equal(vx_report_next_tick_ms(report, t0 + 110 * ms), 20);
 	vx_report_counts(report, &(struct vx_core_counts){.ready = 3, .saving = 1});
+	vx_report_exited(report, 0);
 	vx_report_tick(report, t0 + 130 * ms);
 	got = screen_got(master);
 	assert_ptr_equal(strstr(got, "\r\033[3A\033[J+    1.23s  ok        miss       b#build\n"), got); /* rubbed out, row, rows again */
-	assert_non_null(strstr(got, " 1/9  1 running  3 ready  1 saving  1"));
+	assert_non_null(strstr(got, " 1/9  0 running  3 ready  1 saving  0"));
 	vx_report_interrupted(report);
-	assert_string_equal(screen_got(master), "\r\033[2A\033[J");
+	assert_string_equal(screen_got(master), "\r\033[1A\033[J");
 	assert_int_equal(vx_report_next_tick_ms(report, t0 + 500 * ms), -1);
 	vx_report_tick(report, t0 + 500 * ms);
 	assert_string_equal(screen_got(master), "");
