@@ -21,6 +21,8 @@
 
 /* A caller that always finds something to do must still see deaths. */
 #define LOOK_EVERY 256U
+/* Events of one slot in a row while others wait: its memory is warm, but an endless writer must not starve them. */
+#define STREAK 8U
 
 static int fail(struct vx_err *err, int r, const char *what)
 {
@@ -416,12 +418,18 @@ static int take(struct vx_pool *p, uint32_t slot, struct vx_pool_event *ret)
 static int scan(struct vx_pool *p, struct vx_pool_event *ret)
 {
 	for (uint32_t i = 0; i < p->n_active; i++) {
+		if (p->streak >= STREAK) {
+			p->at++;
+			p->streak = 0;
+		}
 		if (p->at >= p->n_active)
 			p->at = 0;
-		/* Stays on a slot while it has something: its memory is warm. */
-		if (take(p, p->active[p->at], ret) == 1)
+		if (take(p, p->active[p->at], ret) == 1) {
+			p->streak++;
 			return 1;
+		}
 		p->at++;
+		p->streak = 0;
 	}
 	return 0;
 }

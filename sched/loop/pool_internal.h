@@ -37,6 +37,7 @@ struct vx_pool {
 	struct pool_slot *slots;
 	uint32_t n_slots;
 	uint32_t *active, n_active, at; /* busy slots; where the next look starts */
+	uint32_t streak;                /* events that came from that slot, one after the other */
 	int epoll_fd, event_fd, self_fd, init_fd;
 	int control_fd, server_fd; /* the fork server's socket and pidfd; -1 when there is none */
 	pid_t server_pid;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@
 #define SWEEP_MS 3000
 /* The fork server kills what does not go by itself after VX_FS_END_MS; this is for the case that it does not go itself. */
 #define END_MS (2 * VX_FS_END_MS)
+/* How long a request may wait for room in the socket, seconds. */
+#define SEND_S 10
 
 static int watch(struct vx_pool *p, int fd, uint32_t events)
 {
@@ -50,6 +53,7 @@ static int spawn_server(struct vx_pool *p, int control, const char **ret_step)
 int pool_server_start(struct vx_pool *p, struct vx_err *err)
 {
 	const char *step = "socketpair";
+	struct timeval patience = {SEND_S, 0};
 	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -61,6 +65,8 @@ int pool_server_start(struct vx_pool *p, struct vx_err *err)
 		return vx_err_set(err, r, "cannot start the fork server: %s: %s", step, vx_strerror(r));
 	}
 	p->control_fd = pair[0];
+	/* A fork server that is stopped must not stop us for ever. */
+	setsockopt(p->control_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 	p->stats.fork_servers++;
 	r = watch(p, p->control_fd, EPOLLIN);
 	if (r == 0)

@@ -198,6 +198,29 @@ static void sandboxed_loses_its_host(void **state)
 	vxp_free(&r);
 }
 
+/* The limit holds for what the box host starts; the figures are those of the cgroup. */
+static void sandboxed_memory_limit(void **state)
+{
+	struct vx_task_desc d = boxed("head -c 150m /dev/zero | tail -c 140m");
+	struct vxp_result r;
+
+	(void)state;
+	need_sandbox();
+	d.memory_bytes = 60 << 20;
+	r = run(&d);
+	if (r.done.flags & VX_DONE_NO_MEMORY_LIMIT) {
+		vxp_free(&r);
+		skip(); /* no cgroup can be had here */
+	}
+	assert_int_equal(r.done.end, VX_END_OOM);
+	assert_int_equal(r.done.flags & VX_DONE_PEAK_IS_TREE, VX_DONE_PEAK_IS_TREE);
+	vxp_free(&r);
+	d = boxed("exit 2");
+	r = run(&d);
+	assert_int_equal(r.done.code, 2);
+	vxp_free(&r);
+}
+
 /* Beside a box host, an unsandboxed task's leftovers are still told apart from it. */
 static void unsandboxed_beside_a_host(void **state)
 {
@@ -219,6 +242,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(sandboxed_time_limit_and_stop, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(sandboxed_stop_before_the_start, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(sandboxed_loses_its_host, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(sandboxed_memory_limit, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(unsandboxed_beside_a_host, make_root, drop_root),
 	};
 
