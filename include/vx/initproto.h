@@ -7,6 +7,7 @@
  *   4        the payload, a sealed memfd
  *   5        vx-init's own program
  *   9        the command's stderr
+ *   10       where bubblewrap made the binds itself: what must have been bound, a memfd (struct vx_init_checks); else not open
  *
  * Sequence: READY once vx-init runs; STARTED when the command has been executed, or FAILED; EXITED when the command has ended, everything that it
  * left has been killed and reaped, and nothing but vx-init is alive. Then vx-init exits, and the namespace with it. When the control socket ends
@@ -21,6 +22,7 @@
 #define VX_INIT_FD_PAYLOAD 4
 #define VX_INIT_FD_SELF 5
 #define VX_INIT_FD_STDERR 9
+#define VX_INIT_FD_CHECKS 10
 
 #define VX_INIT_MAGIC 0x31695876U
 
@@ -34,8 +36,28 @@ struct vx_init_payload {
 	uint32_t path;      /* where argv[0] is looked for when it has no '/': a PATH-like string */
 };
 
+/* bubblewrap resolves paths again when it binds. vx-init looks before anything runs: each path must be the very file that was meant. */
+struct vx_init_check {
+	uint64_t ino;
+	uint32_t dev_major, dev_minor;
+	uint32_t path; /* offset of a string, from the start of the memfd */
+	uint32_t zero;
+};
+struct vx_init_checks {
+	uint32_t magic, count;
+	struct vx_init_check v[];
+};
+
 enum vx_init_kind { VX_INIT_READY = 1, VX_INIT_STARTED, VX_INIT_FAILED, VX_INIT_EXITED };
-enum vx_init_step { VX_INIT_STEP_SETUP = 1, VX_INIT_STEP_PAYLOAD, VX_INIT_STEP_CLONE, VX_INIT_STEP_SESSION, VX_INIT_STEP_CHDIR, VX_INIT_STEP_EXEC };
+enum vx_init_step {
+	VX_INIT_STEP_SETUP = 1,
+	VX_INIT_STEP_PAYLOAD,
+	VX_INIT_STEP_CLONE,
+	VX_INIT_STEP_SESSION,
+	VX_INIT_STEP_CHDIR,
+	VX_INIT_STEP_EXEC,
+	VX_INIT_STEP_CHECKS
+};
 
 struct vx_init_msg {
 	uint32_t kind;

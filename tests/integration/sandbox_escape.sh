@@ -3,4 +3,5 @@
 . "$(dirname "$0")/escape/asboth.sh"
 as_root run.py root
 as_user run.py user
+as_user run.py plain VX_SANDBOX_BACKEND=plain
 done_testing

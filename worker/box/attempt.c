@@ -148,8 +148,8 @@ void attempt_errors(struct host *h)
 
 static const char *step_text(int32_t step)
 {
-	static const char *const text[] = {
-		"start", "prepare", "read its orders for", "start a process for", "make a session for", "enter the directory of", "execute"};
+	static const char *const text[] = {"start", "prepare", "read its orders for", "start a process for", "make a session for",
+		"enter the directory of", "execute", "check the binds for"};
 
 	return step > 0 && step < (int32_t)(sizeof text / sizeof *text) ? text[step] : text[0];
 }

@@ -173,9 +173,9 @@ static int check_bwrap(struct vx_box *b, struct vx_err *err)
 	return r;
 }
 
-static int spawn_host(struct vx_box *b)
+static int spawn_host(struct vx_box *b, bool plain)
 {
-	const char *const argv[] = {"vx", "-boxhost", b->opts.bwrap_path, NULL};
+	const char *const argv[] = {"vx", "-boxhost", b->opts.bwrap_path, plain ? "plain" : "own", NULL};
 	int pair[2], self = vx_pidfd_open(getpid());
 	struct vx_spawn s = VX_SPAWN_INIT;
 
@@ -208,25 +208,21 @@ static int spawn_host(struct vx_box *b)
 /* One host, or the step at which it failed. `plain`: without namespaces of its own. */
 static int try_host(struct vx_box *b, bool plain, enum box_step *ret_step, struct box_msg *m)
 {
-	int r = spawn_host(b);
+	int r = spawn_host(b, plain);
 
 	*ret_step = BOX_STEP_SPAWN;
 	if (r == 0)
 		r = hear(b, m);
-	if (r == 0 && m->kind == BOX_UNSHARED && m->error && !plain) {
-		*ret_step = BOX_STEP_USERNS;
-		r = m->error;
-	}
-	if (r == 0 && !plain) {
-		*ret_step = BOX_STEP_MAPS;
-		r = write_maps(b->pid);
-	}
-	if (r == 0) {
-		struct box_msg go = {.kind = BOX_MAPPED, .plain = plain};
-		r = box_send(b->sock, &go, NULL, 0);
+	if (r == 0 && m->kind == BOX_UNSHARED) {
+		struct box_msg go = {.kind = BOX_MAPPED};
+		*ret_step = m->error ? BOX_STEP_USERNS : BOX_STEP_MAPS;
+		r = m->error ? m->error : write_maps(b->pid);
 		if (r == 0)
+			r = box_send(b->sock, &go, NULL, 0);
+		if (r == 0) {
+			*ret_step = BOX_STEP_BASE;
 			r = hear(b, m);
-		*ret_step = BOX_STEP_BASE;
+		}
 	}
 	if (r == 0 && m->kind == BOX_BROKEN) {
 		*ret_step = (enum box_step)m->step;

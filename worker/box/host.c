@@ -27,7 +27,7 @@ __attribute__((noreturn)) static void broken(struct host *h, enum box_step step,
 }
 
 /* Namespaces of our own. The worker writes the id maps: a full range cannot be written from inside. */
-static void enter(struct host *h)
+static void enter_namespaces(struct host *h)
 {
 	struct box_msg m = {.kind = BOX_UNSHARED};
 	int fds[BOX_MAX_FDS];
@@ -37,23 +37,27 @@ static void enter(struct host *h)
 		m.error = -errno;
 	if (box_send(h->sock, &m, NULL, 0) < 0 || box_recv(h->sock, 0, &m, fds) != 1 || m.kind != BOX_MAPPED)
 		_exit(1);
-	h->plain = m.plain;
-	if (h->plain) {
+	if (unshare(CLONE_NEWNS) < 0)
+		broken(h, BOX_STEP_MOUNTNS, -errno, NULL);
+	int r = tree_base_open(&h->base, &err);
+	if (r < 0)
+		broken(h, BOX_STEP_BASE, r, &err);
+	h->root_fd = h->base.host_fd;
+}
+
+static void enter(struct host *h)
+{
+	struct box_msg ready = {.kind = BOX_READY};
+
+	if (h->plain)
 		h->root_fd = vx_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
-	} else {
-		if (unshare(CLONE_NEWNS) < 0)
-			broken(h, BOX_STEP_MOUNTNS, -errno, NULL);
-		int r = tree_base_open(&h->base, &err);
-		if (r < 0)
-			broken(h, BOX_STEP_BASE, r, &err);
-		h->root_fd = h->base.host_fd;
-	}
+	else
+		enter_namespaces(h);
 	h->root = geteuid() == 0;
 	int r = h->root_fd < 0 ? h->root_fd : h->root ? launch_find_covers(h) : 0;
 	if (r < 0)
 		broken(h, BOX_STEP_BASE, r, NULL);
-	m = (struct box_msg){.kind = BOX_READY};
-	if (box_send(h->sock, &m, NULL, 0) < 0)
+	if (box_send(h->sock, &ready, NULL, 0) < 0)
 		_exit(1);
 }
 
@@ -100,14 +104,15 @@ __attribute__((noreturn)) static void serve(struct host *h)
 	}
 }
 
-/* vx -boxhost BWRAP, with BOX_FD_* open. */
+/* vx -boxhost BWRAP own|plain, with BOX_FD_* open. */
 int vx_boxhost_main(int argc, char **argv)
 {
 	struct host h = {.sock = BOX_FD_SOCKET, .worker = BOX_FD_WORKER, .init = BOX_FD_INIT, .base = TREE_BASE_INIT, .root_fd = -1, .newer_fd = -1};
 
-	if (argc != 3)
+	if (argc != 4)
 		return 1;
 	h.bwrap = argv[2];
+	h.plain = !strcmp(argv[3], "plain");
 	h.at = (struct attempt){.pidfd = -1, .control = -1, .errors = -1, .places = PLACE_SET_INIT};
 	for (size_t i = 0; i < sizeof h.rules_fd / sizeof *h.rules_fd; i++)
 		h.rules_fd[i] = -1;

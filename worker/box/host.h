@@ -58,5 +58,6 @@ int launch_find_covers(struct host *h);
 int launch_filter(struct host *h, struct box_seccomp o, struct vx_err *err); /* descriptor of the rules, kept */
 /* plain.c: the whole request as bubblewrap's own arguments */
 int plain_args(struct host *h, struct vx_buf *args, struct vx_err *err);
+int plain_checks(struct host *h, struct vx_err *err); /* a memfd for VX_INIT_FD_CHECKS */
 
 #endif

@@ -164,12 +164,13 @@ static int args_fd(struct host *h, struct vx_err *err)
 	return r < 0 ? r : fd;
 }
 
-static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules, int control, int errors)
+static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules, int control, int errors, int checks)
 {
 	static const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
 	const char *const argv[] = {"bwrap", "--args", "6", "/proc/self/fd/5", NULL};
 	struct vx_spawn_fd pass[] = {{fds[3], 1}, {errors, 2}, {control, VX_INIT_FD_CONTROL}, {fds[1], VX_INIT_FD_PAYLOAD},
-		{h->init, VX_INIT_FD_SELF}, {args, FD_ARGS}, {rules, FD_RULES}, {h->newer_fd, FD_NEWER}, {fds[4], VX_INIT_FD_STDERR}, {fds[2], 0}};
+		{h->init, VX_INIT_FD_SELF}, {args, FD_ARGS}, {rules, FD_RULES}, {h->newer_fd, FD_NEWER}, {fds[4], VX_INIT_FD_STDERR}, {fds[2], 0},
+		{checks, VX_INIT_FD_CHECKS}};
 	struct vx_spawn s = VX_SPAWN_INIT;
 
 	s.path = h->bwrap;
@@ -177,7 +178,7 @@ static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules
 	s.envp = envp;
 	s.cwd = "/";
 	s.fds = pass;
-	s.n_fds = sizeof pass / sizeof *pass - (fds[2] < 0 ? 1 : 0);
+	s.n_fds = sizeof pass / sizeof *pass - (checks < 0 ? 1 : 0);
 	s.death_signal = SIGKILL;
 	return vx_spawn(&s, &h->at.pid, &h->at.pidfd, NULL);
 }
@@ -185,10 +186,12 @@ static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules
 int launch(struct host *h, const int fds[BOX_MAX_FDS], struct vx_err *err)
 {
 	struct box_seccomp o = {.no_unix = h->at.r.no_unix, .no_net = !h->at.r.share_net, .nesting = h->at.r.nesting};
-	int rules = launch_filter(h, o, err), args = -1, pair[2] = {-1, -1}, pipe[2] = {-1, -1}, r = rules;
+	int rules = launch_filter(h, o, err), args = -1, checks = -1, pair[2] = {-1, -1}, pipe[2] = {-1, -1}, r = rules;
 
 	if (r >= 0)
 		r = args = args_fd(h, err);
+	if (r >= 0 && h->plain)
+		r = checks = plain_checks(h, err);
 	if (r >= 0) {
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 			r = -errno;
@@ -197,11 +200,12 @@ int launch(struct host *h, const int fds[BOX_MAX_FDS], struct vx_err *err)
 		if (r >= 0)
 			r = vx_nonblock(pipe[0]);
 		if (r >= 0)
-			r = spawn(h, fds, args, rules, pair[1], pipe[1]);
+			r = spawn(h, fds, args, rules, pair[1], pipe[1], checks);
 		if (r < 0)
 			vx_err_set(err, r, "sandbox: cannot start %s: %s", h->bwrap, vx_strerror(r));
 	}
 	vx_close(args);
+	vx_close(checks);
 	vx_close(pair[1]);
 	vx_close(pipe[1]);
 	if (r < 0) {

@@ -30,7 +30,6 @@ struct box_msg {
 	uint32_t step;     /* BOX_BROKEN */
 	int32_t error;     /* BOX_BROKEN: -errno */
 	int32_t signal;    /* BOX_SIGNAL */
-	uint32_t plain;    /* BOX_MAPPED: no namespaces could be had, let bubblewrap do everything */
 	struct vx_done done;
 };
 

@@ -14,6 +14,7 @@
 #include <linux/poll.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
+#include <linux/stat.h>
 #include <linux/time_types.h>
 #include <linux/wait.h>
 #include <stddef.h>
@@ -131,6 +132,28 @@ static void map_payload(void)
 	command_env = unfold(payload->env, payload->envc);
 	SYS1(__NR_close, VX_INIT_FD_PAYLOAD);
 	SYS1(__NR_close, VX_INIT_FD_SELF);
+}
+
+/* Where bubblewrap made the binds, see that it bound what was meant. */
+static void check_binds(void)
+{
+	long size = SYS3(__NR_lseek, VX_INIT_FD_CHECKS, 0, 2);
+
+	if (size == -EBADF)
+		return;
+	long at = size <= 0 ? -EINVAL : SYS6(__NR_mmap, 0, size, PROT_READ, MAP_PRIVATE, VX_INIT_FD_CHECKS, 0);
+	if (at < 0 && at > -4096)
+		give_up(VX_INIT_STEP_CHECKS, at);
+	const struct vx_init_checks *c = (const struct vx_init_checks *)at;
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct statx st;
+		long r = SYS5(__NR_statx, AT_FDCWD, (const char *)c + c->v[i].path, AT_SYMLINK_NOFOLLOW, STATX_INO, &st);
+		if (r == 0 && (st.stx_ino != c->v[i].ino || st.stx_dev_major != c->v[i].dev_major || st.stx_dev_minor != c->v[i].dev_minor))
+			r = -ESTALE;
+		if (c->magic != VX_INIT_MAGIC || r < 0)
+			give_up(VX_INIT_STEP_CHECKS, r < 0 ? r : -EINVAL);
+	}
+	SYS1(__NR_close, VX_INIT_FD_CHECKS);
 }
 
 /* execve, and what a shell does with a script that has no "#!" line. */
@@ -284,6 +307,7 @@ void init_main(void)
 	if (signals < 0)
 		give_up(VX_INIT_STEP_SETUP, signals);
 	map_payload();
+	check_binds();
 	long command = sys_clone(CLONE_VM | CLONE_VFORK | SIGCHLD_, child_stack + sizeof child_stack, child);
 	if (command < 0)
 		give_up(VX_INIT_STEP_CLONE, command);
