@@ -9,7 +9,7 @@
  *   vx_trace_flush     before the loop waits: lines reach a reader that follows the file
  *   vx_trace_finish    once, with the run's end; then the writers, each for a file of its own
  *
- * Rows of the timeline are made here: a run, restore, save or key takes the lowest free row of its lane, so no row ever holds two spans at a time. The recorder
+ * Rows of the timeline are made here: a run, restore, save or key takes the lowest free row of its lane, so no row ever holds two spans at a time (but the last of 64 of a lane, of VX_MAX_SLOTS slots). The recorder
  * allocates as it grows, and only when a run asked for one: every function takes NULL and does nothing.
  * A sink that cannot be written never fails the run: it is dropped, and vx_trace_finish tells why.
  *

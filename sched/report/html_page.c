@@ -83,7 +83,7 @@ const char html_page_script[] =
 	"card(time(R.critical), \"critical path; ideal schedule \" + time(R.ideal));\n"
 	"card(R.missed + \" / \" + R.upToDate + \" / \" + R.restored, \"miss / up to date / restored; no-cache \" + R.nocache + \", not saved \" + R.notSaved);\n"
 	"card(time(R.saved), \"saved by the cache\");\n"
-	"card(time(Object.values(R.overhead).reduce((a, b) => a + b, 0)), \"vx itself: \" + Object.entries(R.overhead).filter(x => x[1] > 0).map(x => x[0] + \" \" + time(x[1])).join(\", \"));\n"
+	"if (Object.values(R.overhead).some(x => x > 0)) card(time(Object.values(R.overhead).reduce((a, b) => a + b, 0)), \"vx itself: \" + Object.entries(R.overhead).filter(x => x[1] > 0).map(x => x[0] + \" \" + time(x[1])).join(\", \"));\n"
 	"for (const [name, text] of [[\"miss\", \"executed, cached task\"], [\"nocache\", \"executed, not cached\"], [\"failed\", \"failed\"], [\"hit\", \"restored or checked\"], [\"save\", \"saved\"], [\"key\", \"key\"], [\"vx\", \"vx\"]]) {\n"
 	"\tconst l = add($(\"legend\"), \"span\"); add(l, \"i\").style.background = \"var(--\" + name + \")\"; l.append(text);\n"
 	"}\n"

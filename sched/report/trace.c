@@ -4,6 +4,7 @@
 #include "vx/clock.h"
 #include "vx/err.h"
 #include "vx/fd.h"
+#include "vx/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
+#define MAX_LANE_ROWS 64U /* but for the slots: hits that are checked all at once could be any number */
 
 const char *const trace_lane_names[LANES] = {"run", "restore", "save", "key"};
 
@@ -46,14 +48,17 @@ void vx_trace_free(struct vx_trace *t)
 
 /* ---- spans ---- */
 
-static uint32_t take_row(struct rows *r)
+static uint32_t take_row(struct rows *r, uint32_t max)
 {
 	uint32_t k = 0;
 
 	while (k < r->n && r->taken[k])
 		k++;
-	if (k == r->n)
+	if (k == max) {
+		k--; /* the last one holds what there is no room for */
+	} else if (k == r->n) {
 		r->taken = vx_xrealloc(r->taken, ++r->n);
+	}
 	r->taken[k] = 1;
 	return k;
 }
@@ -66,7 +71,8 @@ static void open_span(struct vx_trace *t, uint32_t task, enum lane lane, uint16_
 		t->cap_spans = t->cap_spans ? 2 * t->cap_spans : 256;
 		t->spans = vx_xrealloc(t->spans, t->cap_spans * sizeof *t->spans);
 	}
-	t->spans[t->n_spans++] = (struct span){now_ns, 0, task, take_row(&t->rows[lane]), attempt, (uint8_t)lane, true};
+	t->spans[t->n_spans++] = (struct span){
+		now_ns, 0, task, take_row(&t->rows[lane], lane == LANE_RUN ? VX_MAX_SLOTS : MAX_LANE_ROWS), attempt, (uint8_t)lane, true};
 	t->task[task].open[lane] = t->n_spans;
 }
 
