@@ -22,11 +22,11 @@ static int unknown_verb(const char *word)
 		names[i] = verbs[i].name;
 	const char *near = vx_nearest(word, (struct vx_strs){names, VX_ARRAY_LEN(verbs)});
 	if (word[0] == '-')
-		fprintf(stderr, "vx: %s is not an option here (options follow the verb: vx run --all TASK; vx help lists them)\n", word);
+		fprintf(stderr, "vx: %s is no option of vx itself (options follow the verb: vx run --all TASK; vx help lists them)\n", word);
 	else if (near)
-		fprintf(stderr, "vx: there is no verb %s (did you mean vx %s? a task is run by: vx run %s)\n", word, near, word);
+		fprintf(stderr, "vx %s: there is no such verb (did you mean vx %s? a task is run by: vx run %s)\n", word, near, word);
 	else
-		fprintf(stderr, "vx: there is no verb %s (if it is a task: vx run %s)\n", word, word);
+		fprintf(stderr, "vx %s: there is no such verb (if it is a task: vx run %s)\n", word, word);
 	return 1;
 }
 
@@ -50,8 +50,10 @@ int main(int argc, char **argv)
 		return vx_forkserver_main(argc, argv);
 	if (argc > 1 && !strcmp(argv[1], "-boxhost"))
 		return vx_boxhost_main(argc, argv);
-	if (!rotate_globals(argc, argv))
-		return vx_cli_help(0, NULL);
+	if (!rotate_globals(argc, argv)) {
+		vx_cli_help(0, NULL);
+		return 1; /* nothing was asked for: a script that forgot its verb must not pass */
+	}
 	const char *verb = argv[1];
 	if (!strcmp(verb, "--version") || !strcmp(verb, "-V")) {
 		printf("vx %s\n", vx_version);

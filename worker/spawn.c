@@ -119,6 +119,7 @@ static int spawn_here(struct worker *w, const struct vx_spawn_fd *fds, uint32_t 
 	s.n_fds = n_fds;
 	s.new_session = true;
 	s.join_cgroup_fd = w->limits.procs_fd;
+	a->done.start_ns = vx_now_ns(); /* in front: the command may be over by the time that the call returns */
 	r = vx_spawn(&s, &a->pid, &pidfd, ret_step);
 	if (r < 0)
 		return r;
@@ -134,7 +135,6 @@ static void started(struct worker *w)
 
 	a->phase = RUNNING;
 	d->kind = VX_DONE_STARTED;
-	d->start_ns = vx_now_ns();
 	a->deadline_ns = a->d.timeout_ms > 0 ? d->start_ns + a->d.timeout_ms * 1000000ULL : 0;
 	/* Somebody may wait for a server to be up; for anything else an early exit tells it along. */
 	worker_publish(w, d, a->d.persistent);

@@ -1,7 +1,7 @@
 /* A run: from a plan to an exit code.
  *
- *   vx_plan_make   workspace, configs, selection, graph (sched/cli)
- *   vx_run         keys, probe, restore, dispatch, save, report, end (sched/loop)
+ *   plan      workspace, configs, selection, graph (vx_cli_plan, sched/cli)
+ *   vx_run    keys, probe, restore, dispatch, save, report, end (sched/loop)
  *
  * vx_run owns the process while it works: it takes the workspace lock, reads SIGINT, SIGTERM and SIGHUP through a signalfd, starts the fork server when the first
  * miss is known, and returns when everything has settled and nothing that it started is alive. It prints through the report only. */
@@ -47,9 +47,6 @@ struct vx_plan {
 	struct vx_graph graph;
 	const char *cwd;               /* root-relative */
 };
-
-int vx_plan_make(const struct vx_run_opts *o, struct vx_plan *ret, struct vx_err *err);
-void vx_plan_free(struct vx_plan *p);
 
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
 int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err);

@@ -72,7 +72,7 @@ static void workspace_info(struct vx_json *o, struct vx_arena *a)
 	struct vx_err err = {0};
 	struct vx_run_opts ro = {.retry = -1, .timeout_ms = -1, .all = true};
 	char *dir = NULL;
-	if (vx_plan_make(&ro, &p, &err) && !p.ws.root) {
+	if (vx_cli_plan(&ro, &p, &err) && !p.ws.root) {
 		vx_json_set(o, "workspace", vx_json_new_str(vx_arena_printf(a, "none: %s", err.what)));
 		return;
 	}
@@ -88,14 +88,9 @@ static void workspace_info(struct vx_json *o, struct vx_arena *a)
 	vx_json_set(o, "cache", vx_json_new_str(dir));
 	if (vx_store_open(&so, &s, &err))
 		vx_json_set(o, "cacheProblem", vx_json_new_str(err.what));
-	struct vx_lane_opts lo = {.store = s, .root = p.ws.root, .slots = 1};
-	struct vx_lane *lane = NULL;
-	if (s && vx_lane_new(&lo, &lane, &err) == 0) {
-		struct vx_lane_stats st = {0};
-		vx_lane_stats(lane, &st);
-		vx_json_set(o, "saveLane", vx_json_new_str(st.io));
-		vx_lane_free(lane);
-	}
+	char io[160];
+	vx_lane_io_name(io, sizeof io);
+	vx_json_set(o, "saveLane", vx_json_new_str(io));
 	struct vx_keyer_opts ko = {.cache_dir = dir, .cancel_fd = -1};
 	struct vx_keyer *k = NULL;
 	if (p.graph.tasks || p.ws.n_projects) {

@@ -13,12 +13,14 @@ static bool may_remove(const struct vx_lane *l, const struct vx_out *o)
 	return !(l->o.tracked && l->o.tracked(l->o.arg, o->seen.path));
 }
 
-static int clean_walked(struct vx_hand *h, const struct vx_outputs *o, const struct vx_walk *w, struct vx_fail *f)
+static int clean_walked(struct vx_hand *h, const struct vx_outputs *o, const struct vx_walk *w, struct vx_fail *f, const char **ret_kept)
 {
 	struct vx_lane *l = h->l;
 	struct vx_plan_ops ops = {0};
 	for (uint32_t i = 0; i < w->n_outs; i++)
-		if (may_remove(l, &w->outs[i]))
+		if (!may_remove(l, &w->outs[i]))
+			*ret_kept = w->outs[i].seen.path;
+		else
 			vx_ops_add(&ops, S_ISDIR(w->outs[i].seen.mode) ? OP_EMPTY : OP_REMOVE, w->outs[i].seen.path, NULL, 0);
 	uint32_t removed = ops.n;
 	/* Directories that are outputs as a whole go with what was in them, the deepest first. */
@@ -37,9 +39,12 @@ void vx_do_clean(struct vx_hand *h, const struct vx_job *j)
 	struct vx_walk w = {0};
 	struct vx_fail f = {0};
 	char text[sizeof f.text + 64] = "";
+	const char *kept = NULL;
 	int r = vx_walk(h->io, h->l->root_fd, h->l->root_dev, &j->outputs, &w, &f);
 	if (r == 0)
-		r = clean_walked(h, &j->outputs, &w, &f);
+		r = clean_walked(h, &j->outputs, &w, &f, &kept);
+	if (r == 0 && kept)
+		snprintf(text, sizeof text, "its output %.500s is tracked by git: such files are never cleaned", kept);
 	if (r < 0)
 		snprintf(text, sizeof text, "its outputs could not be cleaned: %s", f.text);
 	else

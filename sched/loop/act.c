@@ -13,6 +13,10 @@ bool loop_start_pool(struct loop *l)
 {
 	if (l->pool)
 		return true;
+	if (!l->project_path) { /* also where a hit turned out damaged, after a start that expected nothing to run */
+		loop_env_init(l);
+		l->base_masks = vx_masks_new(l->base_env, (struct vx_strs){0});
+	}
 	struct vx_err err = {0};
 	struct vx_pool_opts po = {.slots = l->worker_slots, .init_path = l->o->init_path, .bwrap_path = l->o->bwrap_path};
 	if (vx_pool_start(&po, &l->pool, &err)) {
@@ -211,7 +215,7 @@ void loop_armed(struct loop *l, const struct vx_done *done)
 	uint32_t n = l->n_held;
 	l->arm = done->end == VX_END_EXIT && done->code == 0 ? ARM_OK : ARM_REFUSED;
 	if (l->arm == ARM_REFUSED)
-		vx_report_warn(l->report, "vx run: sandbox not available: %s", done->text);
+		vx_report_warn(l->report, vx_starts_with(done->text, "sandbox not available") ? "vx run: %s" : "vx run: sandbox not available: %s", done->text);
 	l->n_held = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t task = l->held[i];

@@ -150,7 +150,7 @@ static void settled(struct loop *l, const struct vx_lane_event *e)
 	if (!e->ok) {
 		l->not_saved++;
 		if (e->text[0])
-			vx_report_warn(l->report, "%s: not saved: %s", l->g->tasks[e->task].id, e->text);
+			vx_report_warn(l->report, "vx run: %s: not saved: %s", l->g->tasks[e->task].id, e->text);
 	}
 	vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = e->task, .ok = e->ok, .moved = e->moved});
 }
@@ -159,7 +159,7 @@ static void restored(struct loop *l, const struct vx_lane_event *e)
 {
 	struct loop_task *t = &l->t[e->task];
 	if (e->text[0])
-		vx_report_warn(l->report, "%s: %s", l->g->tasks[e->task].id, e->text);
+		vx_report_warn(l->report, "vx run: %s", e->text);
 	t->up_to_date = e->up_to_date;
 	if (l->keyer && !e->up_to_date)
 		vx_keyer_ran(l->keyer, e->task); /* its outputs have just been written */
@@ -179,8 +179,9 @@ static void cleaned(struct loop *l, const struct vx_lane_event *e)
 	} else if (!e->ok) {
 		loop_failed_start(l, e->task, VX_END_SPAWN, e->text);
 	} else {
-		if (e->text[0])
-			vx_report_warn(l->report, "%s: %s", l->g->tasks[e->task].id, e->text);
+		if (e->text[0] && !l->said_tracked)
+			vx_report_warn(l->report, "vx run: %s: %s (leave them out of its outputs, or out of git)", l->g->tasks[e->task].id, e->text);
+		l->said_tracked |= e->text[0] != 0;
 		loop_dispatch(l, e->task);
 	}
 }

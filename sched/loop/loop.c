@@ -72,7 +72,7 @@ static int open_store(struct loop *l, struct vx_err *err)
 		return r;
 	l->writes = write && vx_store_writable(l->store);
 	if (write && !l->writes && vx_store_why(l->store))
-		vx_report_warn(l->report, "vx run: results are not saved: %s", vx_store_why(l->store));
+		vx_report_warn(l->report, "vx run: %s", vx_store_why(l->store));
 	if (vx_store_note(l->store))
 		vx_report_warn(l->report, "vx run: %s", vx_store_note(l->store));
 	return 0;
@@ -244,8 +244,6 @@ static int set_up(struct loop *l, struct vx_err *err)
 	}
 	if (!all_hits(l, ct)) {
 		loop_start_pool(l); /* its processes start while we go on */
-		loop_env_init(l);
-		l->base_masks = vx_masks_new(l->base_env, (struct vx_strs){0});
 		predict(l, ct);
 		if (any_memory(l))
 			co.memory_bytes = vx_memory_free();

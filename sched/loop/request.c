@@ -73,11 +73,8 @@ static void pass(struct loop *l, struct env *e, struct vx_strs names, enum vx_di
 	if (!names.n)
 		return;
 	struct vx_strs picked = vx_env_select(names, (const char *const *)l->env, dialect, e->a);
-	for (uint32_t i = 0; i < picked.n; i++) {
-		const char *entry = env_entry(l->env, picked.v[i]);
-		if (entry)
-			env_set(e, entry);
-	}
+	for (uint32_t i = 0; i < picked.n; i++)
+		env_set(e, picked.v[i]);
 }
 
 static struct vx_strs environment(struct loop *l, uint32_t task, const char *cwd)

@@ -25,7 +25,7 @@ static int find_root(struct vx_plan *p, char **ret_root, struct vx_err *err)
 	return 0;
 }
 
-int vx_plan_make(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
+int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 {
 	char *root = NULL;
 	int r = find_root(p, &root, err);
@@ -46,10 +46,4 @@ int vx_plan_make(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *
 		return r;
 	struct vx_graph_opts go = {.exclude_dependencies = o->exclude_deps, .exclude_names = o->exclude_names};
 	return vx_graph_build(&p->ws, &p->sel, &go, &p->arena, &p->graph, err);
-}
-
-void vx_plan_free(struct vx_plan *p)
-{
-	vx_map_free(&p->ws.by_name);
-	vx_arena_free(&p->arena);
 }
