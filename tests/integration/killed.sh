@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# vx killed with SIGKILL at any moment of a run that restores and saves: the next run ends right, with the right outputs, and nothing half done is left.
+. "$(dirname "$0")/../lib.sh"
+. "$SRC/tests/vx.sh"
+trials=${VX_TRIALS:-10}
+
+workspace
+for p in a b c d; do
+	project $p <<<"$(cached "mkdir -p dist/sub; for i in 1 2 3 4 5 6 7 8; do seq \$((i * 400)) >dist/sub/\$i; done; cp src/x dist/; ln -s x dist/link")"
+	put p/$p/src/x 0
+done
+git add -A
+outputs() { for p in a b c d; do echo $p; tree p/$p/dist; done; }
+contents() { (cd p && find . -path '*/dist/*' -type f -exec sha256sum {} + -o -path '*/dist/*' -type l -printf '%p -> %l\n' | sort); }
+
+vx run build --all --concurrency 2
+is 'a first run' "$rc" 0
+outputs >"$W/before"
+
+# restores
+bad=
+for ((i = 0; i < trials; i++)); do
+	rm -rf p/*/dist
+	put p/b/dist/stray stray
+	"$VX" run build --all >/dev/null 2>&1 &
+	pid=$!
+	sleep "0.0$(printf %02d $((i * 6)))"
+	kill -KILL $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	vx run build --all
+	[ "$rc" = 0 ] || bad="$bad
+trial $i: exit $rc: $err"
+	[ "$(outputs)" = "$(cat "$W/before")" ] || bad="$bad
+trial $i: $(diff <(outputs) "$W/before" | head -5)"
+done
+if [ -z "$bad" ]; then pass 'killed while it restored'; else fail 'killed while it restored' "$bad"; fi
+
+# saves
+bad=
+for ((i = 1; i <= trials; i++)); do
+	for p in a b c d; do put p/$p/src/x $i; done
+	"$VX" run build --all --concurrency 2 >/dev/null 2>&1 &
+	pid=$!
+	sleep "0.$(printf %03d $((i * 26)))"
+	kill -KILL $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	vx run build --all
+	[ "$rc" = 0 ] || bad="$bad
+trial $i: exit $rc: $err"
+	contents >"$W/now"
+	[ "$(cat p/*/dist/x | paste -sd' ')" = "$i $i $i $i" ] || bad="$bad
+trial $i: wrong outputs: $(cat p/*/dist/x | paste -sd' ')"
+	rm -rf p/*/dist
+	vx run build --all
+	[ "$rc" = 0 ] && grep -q '4 restored' <<<"$out" || bad="$bad
+trial $i: not restored: $out $err"
+	[ "$(contents)" = "$(cat "$W/now")" ] || bad="$bad
+trial $i: restored otherwise: $(diff <(contents) "$W/now" | head -5)"
+done
+if [ -z "$bad" ]; then pass 'killed while it saved'; else fail 'killed while it saved' "$bad"; fi
+is 'nothing half done is left' "$(find .vx/stage .vx/journal .vx/cache/v1/tmp -type f 2>/dev/null)" ''
+ok 'no process is left' wait_for 3 none_called "$VX -forkserver"
+
+done_testing
