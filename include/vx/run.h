@@ -35,6 +35,7 @@ struct vx_run_opts {
 	enum vx_dry dry;
 	int verbosity;
 	enum vx_sandbox_mode sandbox;
+	const char *events_path, *profile_path, *report_html, *report_markdown; /* NULL: not asked for */
 	const char *stats_path;        /* VX_STATS: counters of the run as JSON, for tests and benches */
 	uint64_t start_ns;
 	const char *init_path, *bwrap_path, *shell_path; /* resolved once; bwrap and init may be NULL */

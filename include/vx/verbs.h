@@ -2,6 +2,8 @@
 #ifndef VX_VERBS_H
 #define VX_VERBS_H
 
-#define VX_MORE_VERBS
+int vx_cli_cache(int argc, char **argv);
+
+#define VX_MORE_VERBS {"cache", vx_cli_cache},
 
 #endif

@@ -8,6 +8,7 @@ static const char overview[] =
 	"vx runs the task graph of a monorepo, remembers every result, and puts a kernel sandbox around each task.\n"
 	"\n"
 	"  vx run [OPTIONS] [TASK | PKG#TASK ...] [-- ARGS...]   run tasks\n"
+	"  vx cache prune|stats|verify                           the cache: make room, sizes, check\n"
 	"  vx info                                               versions, workspace, cache, sandbox: what a bug report needs\n"
 	"  vx help [VERB]                                        this, or a verb's options\n"
 	"  vx --version\n"
@@ -37,6 +38,9 @@ static const char run_help[] =
 	"  --output-logs full|errors-only|hash-only|none\n"
 	"  --dry[=text|json|full]      the plan, and nothing is run\n"
 	"  --verbosity N\n"
+	"  --events PATH               one line of JSON for each change of state\n"
+	"  --profile[=PATH]            Chrome trace (vx-profile.json)\n"
+	"  --report[=html|markdown]    a page about the run (vx-report.html, vx-report.md)\n"
 	"Environment: VX_CACHE_DIR, VX_TASK_TIMEOUT, VX_KILL_GRACE_MS, VX_IO=uring|blocking, VX_FSYNC=1, CI, NO_COLOR, FORCE_COLOR.\n"
 	"Exit: 0 all succeeded or hit; 1 something failed or was skipped, or the invocation was wrong; 128 + n interrupted by signal n.\n";
 

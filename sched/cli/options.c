@@ -201,6 +201,27 @@ static int take_dry(struct parse *p, const char *name, const char *value)
 	return 0;
 }
 
+/* Files about the run; without a path they get a usual name in the current directory. */
+static int take_file(struct parse *p, const char *name, const char *value)
+{
+	if (!strcmp(name, "events"))
+		p->o->events_path = value;
+	else
+		p->o->profile_path = value ? value : "vx-profile.json";
+	return 0;
+}
+
+static int take_report(struct parse *p, const char *name, const char *value)
+{
+	if (!value || !strcmp(value, "html"))
+		p->o->report_html = "vx-report.html";
+	else if (!strcmp(value, "markdown"))
+		p->o->report_markdown = "vx-report.md";
+	else
+		return bad(p, name, value, "one of markdown, html");
+	return 0;
+}
+
 static int take_sandbox(struct parse *p, const char *name, const char *value)
 {
 	static const char *const words[] = {"config", "require", "off"};
@@ -233,6 +254,9 @@ static const struct option options[] = {
 	{"output-logs", 0, ARG_VALUE, take_logs, NULL},
 	{"dry", 0, ARG_OPTIONAL, take_dry, NULL},
 	{"dry-run", 0, ARG_OPTIONAL, take_dry, NULL},
+	{"events", 0, ARG_VALUE, take_file, NULL},
+	{"profile", 0, ARG_OPTIONAL, take_file, NULL},
+	{"report", 0, ARG_OPTIONAL, take_report, NULL},
 	{"sandbox", 0, ARG_VALUE, take_sandbox, NULL},
 	{"projects", 'p', ARG_VALUE, take_filter, NULL},
 	{"target", 't', ARG_VALUE, take_target, NULL},

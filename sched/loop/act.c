@@ -102,7 +102,7 @@ static void do_key(struct loop *l, uint32_t task)
 {
 	struct vx_core_event e = {.kind = VX_EV_KEYED, .task = task};
 	e.verdict = l->keyer ? loop_key_late(l, task) : VX_V_NOCACHE;
-	vx_core_event(l->core, &e);
+	loop_event(l, &e);
 }
 
 static void do_restore(struct loop *l, uint32_t task)
@@ -116,7 +116,7 @@ static void do_restore(struct loop *l, uint32_t task)
 	if (loop_start_lane(l))
 		vx_lane_restore(l->lane, &r);
 	else
-		vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = false});
+		loop_event(l, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = false});
 }
 
 static void do_run(struct loop *l, const struct vx_core_decision *d)
@@ -254,7 +254,7 @@ static void do_save(struct loop *l, uint32_t task)
 	else
 		r.outputs = (struct vx_outputs){.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
 	if (t->packed.overflow || !loop_start_lane(l))
-		vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = task});
+		loop_event(l, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = task});
 	else
 		vx_lane_save(l->lane, &r);
 }
@@ -315,6 +315,8 @@ static void do_done(struct loop *l, const struct vx_core_decision *d)
 		l->nocache += t->cache == VX_C_NOCACHE;
 	}
 	vx_report_ended(l->report, &e);
+	if (l->trace)
+		vx_trace_ended(l->trace, vx_now_ns(), &e);
 	if (d->result != VX_R_FAILED) { /* the report frames failures at the end: it may still want the log */
 		vx_tasklog_free(t->log);
 		t->log = NULL;
@@ -325,6 +327,8 @@ static void do_done(struct loop *l, const struct vx_core_decision *d)
 
 void loop_act(struct loop *l, const struct vx_core_decision *d)
 {
+	if (l->trace)
+		vx_trace_decision(l->trace, vx_now_ns(), d);
 	switch (d->what) {
 	case VX_DO_KEY:
 		do_key(l, d->task);

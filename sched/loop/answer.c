@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+void loop_event(struct loop *l, const struct vx_core_event *e)
+{
+	if (l->trace)
+		vx_trace_event(l->trace, vx_now_ns(), e);
+	vx_core_event(l->core, e);
+}
+
 static void release_slot(struct loop *l, uint32_t task)
 {
 	struct loop_task *t = &l->t[task];
@@ -60,7 +67,7 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 	if (l->keyer)
 		vx_keyer_ran(l->keyer, task);
 	struct vx_core_event e = {.kind = VX_EV_EXITED, .task = task, .ok = ok, .save = ok && saveable(l, task)};
-	vx_core_event(l->core, &e);
+	loop_event(l, &e);
 }
 
 static void shown(void *arg, int stream, const void *p, size_t n)
@@ -81,7 +88,7 @@ static void took_output(struct loop *l, const struct vx_pool_event *e)
 	l->timers -= t->ready_deadline_ns != 0;
 	t->ready_deadline_ns = 0;
 	vx_report_ready(l->report, e->task);
-	vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_READY, .task = e->task});
+	loop_event(l, &(struct vx_core_event){.kind = VX_EV_READY, .task = e->task});
 }
 
 static void took_exit(struct loop *l, const struct vx_pool_event *e)
@@ -98,7 +105,7 @@ static void took_exit(struct loop *l, const struct vx_pool_event *e)
 		vx_tasklog_end(t->log, shown, t);
 		if (l->keyer)
 			vx_keyer_ran(l->keyer, e->task);
-		vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_LOST, .task = e->task});
+		loop_event(l, &(struct vx_core_event){.kind = VX_EV_LOST, .task = e->task});
 		return;
 	}
 	if (e->done.end == VX_END_SPAWN && !t->shell && !t->stop_wanted) {
@@ -123,7 +130,7 @@ bool loop_pool_events(struct loop *l)
 		switch (e.kind) {
 		case VX_POOL_STARTED:
 			if (l->t[e.task].phase == PH_RUNNING && e.attempt == l->t[e.task].attempt)
-				vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_STARTED, .task = e.task});
+				loop_event(l, &(struct vx_core_event){.kind = VX_EV_STARTED, .task = e.task});
 			break;
 		case VX_POOL_OUTPUT:
 			took_output(l, &e);
@@ -152,7 +159,7 @@ static void settled(struct loop *l, const struct vx_lane_event *e)
 		if (e->text[0])
 			vx_report_warn(l->report, "vx run: %s: not saved: %s", l->g->tasks[e->task].id, e->text);
 	}
-	vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = e->task, .ok = e->ok, .moved = e->moved});
+	loop_event(l, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = e->task, .ok = e->ok, .moved = e->moved});
 }
 
 static void restored(struct loop *l, const struct vx_lane_event *e)
@@ -168,7 +175,7 @@ static void restored(struct loop *l, const struct vx_lane_event *e)
 		memcpy(t->stored, e->log, e->log_bytes);
 		t->stored_bytes = e->log_bytes;
 	}
-	vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = e->task, .ok = e->ok});
+	loop_event(l, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = e->task, .ok = e->ok});
 }
 
 static void cleaned(struct loop *l, const struct vx_lane_event *e)
@@ -200,7 +207,7 @@ bool loop_lane_events(struct loop *l)
 			restored(l, &e);
 			break;
 		case VX_LANE_CAPTURED:
-			vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_CAPTURED, .task = e.task});
+			loop_event(l, &(struct vx_core_event){.kind = VX_EV_CAPTURED, .task = e.task});
 			break;
 		case VX_LANE_SETTLED:
 			settled(l, &e);
@@ -229,7 +236,7 @@ void loop_expire(struct loop *l, uint64_t now_ns)
 {
 	if (l->grace_deadline_ns && now_ns >= l->grace_deadline_ns) {
 		l->grace_deadline_ns = 0;
-		vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = VX_CORE_ALL});
+		loop_event(l, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = VX_CORE_ALL});
 	}
 	for (uint32_t s = 0; l->timers && s < l->worker_slots; s++) {
 		uint32_t task = l->slot_task[s];
@@ -245,7 +252,7 @@ void loop_expire(struct loop *l, uint64_t now_ns)
 			t->stop_deadline_ns = 0;
 			l->timers--;
 			l->executor.stop(l->executor.self, t->slot, 9);
-			vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = task});
+			loop_event(l, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = task});
 		}
 	}
 }

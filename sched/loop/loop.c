@@ -44,7 +44,7 @@ static void took_signal(struct loop *l)
 			vx_report_interrupted(l->report);
 		}
 		if (l->core)
-			vx_core_event(l->core, &(struct vx_core_event){.kind = VX_EV_INTERRUPT, .signal = sig});
+			loop_event(l, &(struct vx_core_event){.kind = VX_EV_INTERRUPT, .signal = sig});
 	}
 }
 
@@ -254,6 +254,38 @@ static int set_up(struct loop *l, struct vx_err *err)
 	return 0;
 }
 
+/* The recorder, where the run is to leave a trace. */
+static int start_trace(struct loop *l, struct vx_err *err)
+{
+	const struct vx_run_opts *o = l->o;
+	if (!o->events_path && !o->profile_path && !o->report_html && !o->report_markdown)
+		return 0;
+	struct vx_trace_task *t = vx_arena_array(&l->arena, l->g->n_tasks + 1, sizeof *t);
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		const struct vx_task *g = &l->g->tasks[i];
+		t[i] = (struct vx_trace_task){.id = g->id, .deps = g->deps, .n_deps = g->n_deps, .group = vx_task_is_group(g), .requested = g->requested};
+		t[i].persistent = g->decl->has_exec && g->decl->exec.persistent;
+	}
+	l->trace = vx_trace_new(t, l->g->n_tasks, l->slots, o->start_ns);
+	return o->events_path ? vx_trace_events(l->trace, o->events_path, err) : 0;
+}
+
+static void end_trace(struct loop *l, const struct vx_run_end *e)
+{
+	const struct vx_run_opts *o = l->o;
+	struct vx_err err = {0};
+	const char *title = vx_arena_printf(&l->arena, "vx run in %s", l->plan->ws.root);
+	int r = vx_trace_finish(l->trace, vx_now_ns(), e, &err);
+	if (!r && o->profile_path)
+		r = vx_trace_write_chrome(l->trace, o->profile_path, &err);
+	if (!r && o->report_html)
+		r = vx_trace_write_html(l->trace, o->report_html, title, &err);
+	if (!r && o->report_markdown)
+		r = vx_trace_write_markdown(l->trace, o->report_markdown, title, &err);
+	if (r)
+		vx_report_warn(l->report, "vx run: %s", err.what);
+}
+
 /* One wait for the world: signals, pool, lanes, time. */
 static void wait_for_events(struct loop *l)
 {
@@ -271,6 +303,7 @@ static void wait_for_events(struct loop *l)
 	int tick = vx_report_next_tick_ms(l->report, now);
 	if (tick >= 0 && (timeout < 0 || tick < timeout))
 		timeout = tick;
+	vx_trace_flush(l->trace);
 	if (poll(fds, 3, timeout) > 0 && fds[0].revents)
 		took_signal(l);
 }
@@ -357,6 +390,8 @@ static void finish(struct loop *l)
 	e.saved_ns = l->saved_ns;
 	e.critical_ns = critical_path(l);
 	vx_report_finish(l->report, &e);
+	if (l->trace)
+		end_trace(l, &e);
 }
 
 static void free_tasks(struct loop *l)
@@ -379,6 +414,7 @@ static void tear_down(struct loop *l, const sigset_t *old)
 	vx_pool_end(l->pool);
 	vx_lane_free(l->lane);
 	vx_core_free(l->core);
+	vx_trace_free(l->trace);
 	vx_keyer_free(l->keyer);
 	vx_store_close(l->store);
 	free_tasks(l);
@@ -437,8 +473,12 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 	if (r)
 		vx_err_set(err, r, "signals cannot be watched: %s", vx_strerror(r));
 	else
+		r = start_trace(l, err);
+	if (!r)
 		r = set_up(l, err);
 	l->setup_ns = vx_now_ns() - o->start_ns;
+	if (l->trace)
+		vx_trace_phase(l->trace, "plan", o->start_ns, o->start_ns + l->setup_ns);
 	if (!r) {
 		work(l);
 		remember(l);

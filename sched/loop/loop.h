@@ -21,6 +21,7 @@
 #include "vx/run.h"
 #include "vx/store.h"
 #include "vx/tasklog.h"
+#include "vx/trace.h"
 
 struct vx_ready; /* readiness matcher, ready.c */
 
@@ -76,6 +77,7 @@ struct loop {
 	struct vx_pool *pool;
 	struct vx_executor executor;
 	struct vx_report *report;
+	struct vx_trace *trace;   /* NULL: nothing was asked for */
 	struct vx_core *core;
 	struct loop_task *t;
 	uint32_t *free_slots, n_free;
@@ -113,6 +115,7 @@ bool loop_start_lane(struct loop *l);
 const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task); /* NULL when it declares none */
 
 /* answer.c */
+void loop_event(struct loop *l, const struct vx_core_event *e); /* to the recorder, then to the core */
 bool loop_pool_events(struct loop *l); /* true: something came */
 bool loop_lane_events(struct loop *l);
 void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done);
