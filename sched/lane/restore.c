@@ -96,7 +96,11 @@ static int open_stage(struct restoring *r)
 	if (k < 0)
 		return vx_fail_set(r->f, k, "stage", "%s", path);
 	r->stage_fd = vx_io_open_beneath(h->io, h->l->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
-	return r->stage_fd < 0 ? vx_fail_set(r->f, r->stage_fd, "stage", "%s", path) : 0;
+	if (r->stage_fd >= 0)
+		return 0;
+	vx_fail_set(r->f, r->stage_fd, "stage", "%s", path);
+	vx_io_unlink_at(h->io, h->l->root_fd, path, AT_REMOVEDIR);
+	return r->stage_fd;
 }
 
 static void drop_stage(struct restoring *r)
@@ -428,11 +432,15 @@ static int open_artifact(struct restoring *r)
 		return bad(r, "its artifact is missing");
 	if (fd < 0)
 		return vx_fail_set(r->f, fd, "open", "its artifact");
-	if (vx_io_stat_fd(r->h->io, fd, &st) < 0 || (uint64_t)st.st_size != r->j->entry.artifact_bytes) {
-		vx_io_close_fd(r->h->io, fd);
-		return bad(r, "its artifact has another size than was saved");
-	}
-	return fd;
+	int k = vx_io_stat_fd(r->h->io, fd, &st);
+	if (k < 0)
+		vx_fail_set(r->f, k, "stat", "its artifact");
+	else if ((uint64_t)st.st_size != r->j->entry.artifact_bytes)
+		k = bad(r, "its artifact has another size than was saved");
+	if (k == 0)
+		return fd;
+	vx_io_close_fd(r->h->io, fd);
+	return k;
 }
 
 static int fetch(struct restoring *r)

@@ -1,0 +1,443 @@
+/* Every system call of the lanes is failed in turn, in every way it can fail. Whatever fails: no wrong output, no temporary, no row without its artifact, one line that
+ * says what happened; and the next try, without the fault, does what was asked. */
+#include "lanetest.h"
+
+#include "vx/json.h"
+
+#include <sys/mount.h>
+
+enum how { H_ERROR, H_SHORT, H_CANCEL };
+
+/* Shared by all objects of a lane. */
+static struct {
+	atomic_int count;
+	int fail_at; /* 0: never */
+	enum how how;
+	int err;
+	atomic_int hit_op; /* which operation was failed, -1 none */
+} fault;
+
+struct faulty {
+	struct vx_io io;
+	struct vx_io *inner;
+};
+
+static bool now(const struct vx_io_step *s)
+{
+	if (atomic_fetch_add(&fault.count, 1) + 1 != fault.fail_at)
+		return false;
+	atomic_store(&fault.hit_op, (int)s->op);
+	return true;
+}
+
+/* The step as it fails; what it had to do to leave the process in order is done. */
+static void fail_step(struct vx_io *inner, struct vx_io_step *s, int chained)
+{
+	bool io = s->op == VX_IO_READ || s->op == VX_IO_WRITE;
+	s->res = fault.how == H_CANCEL ? -ECANCELED : fault.err;
+	if (s->op == VX_IO_CLOSE) {
+		struct vx_io_step real = *s;
+		if (real.fd == VX_IO_CHAINED)
+			real.fd = chained;
+		inner->sys(inner, &real);
+	} else if (fault.how == H_SHORT && io && s->n > 1) {
+		struct vx_io_step real = *s;
+		real.n = s->n / 2;
+		real.fd = real.fd == VX_IO_CHAINED ? chained : real.fd;
+		inner->sys(inner, &real);
+		s->res = real.res;
+	} else if (fault.how == H_SHORT) {
+		s->res = -EINTR;
+	}
+}
+
+/* Chains step by step, so that one in the middle can fail. */
+static void faulty_chain(struct vx_io *inner, struct vx_io_chain *c)
+{
+	int fd = -1;
+	bool ended = false;
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct vx_io_step *s = &c->steps[i];
+		if (ended) {
+			s->res = -ECANCELED;
+			continue;
+		}
+		if (now(s)) {
+			fail_step(inner, s, fd);
+		} else {
+			struct vx_io_step real = *s;
+			real.fd = real.fd == VX_IO_CHAINED ? fd : real.fd;
+			real.keep = true;
+			struct vx_io_chain one = {&real, 1};
+			inner->run(inner, &one, 1);
+			s->res = real.res;
+		}
+		if (s->op == VX_IO_OPEN && s->res >= 0 && !s->keep)
+			fd = (int)s->res;
+		if (s->op == VX_IO_CLOSE && s->fd == VX_IO_CHAINED)
+			fd = -1;
+		ended = s->op != VX_IO_READ && (s->res < 0 || (s->op == VX_IO_WRITE && (size_t)s->res < s->n));
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static void faulty_run(struct vx_io *io, struct vx_io_chain *chains, uint32_t n)
+{
+	struct vx_io *inner = ((struct faulty *)io)->inner;
+	for (uint32_t i = 0; i < n; i++)
+		faulty_chain(inner, &chains[i]);
+}
+
+static void faulty_sys(struct vx_io *io, struct vx_io_step *s)
+{
+	struct vx_io *inner = ((struct faulty *)io)->inner;
+	if (now(s))
+		fail_step(inner, s, -1);
+	else
+		inner->sys(inner, s);
+}
+
+static void faulty_free(struct vx_io *io)
+{
+	vx_io_free(((struct faulty *)io)->inner);
+	free(io);
+}
+
+static struct vx_io *faulty_new(void *arg, char *ret_name, size_t cap)
+{
+	struct faulty *f = vx_xcalloc(1, sizeof *f);
+	(void)arg;
+	f->inner = vx_io_new(ret_name, cap);
+	f->io = (struct vx_io){.name = "faulty", .run = faulty_run, .sys = faulty_sys, .free = faulty_free};
+	return &f->io;
+}
+
+static const struct {
+	enum how how;
+	int err;
+} ways[] = {{H_ERROR, -ENOSPC}, {H_ERROR, -EIO}, {H_ERROR, -EMFILE}, {H_ERROR, -EDQUOT}, {H_ERROR, -EROFS}, {H_ERROR, -ENOMEM}, {H_ERROR, -EINTR}, {H_ERROR, -EACCES},
+	{H_SHORT, 0}, {H_CANCEL, 0}};
+
+/* In a quick run each call fails in two of the ways, which ones turning with the call; VX_ALL_FAULTS=1: in every way. */
+static size_t stride(void)
+{
+	return getenv("VX_ALL_FAULTS") ? 1 : sizeof ways / sizeof *ways / 2;
+}
+
+static void arm(int at, size_t way)
+{
+	atomic_store(&fault.count, 0);
+	atomic_store(&fault.hit_op, -1);
+	fault.fail_at = at;
+	fault.how = ways[way].how;
+	fault.err = ways[way].err;
+}
+
+static void disarm(void)
+{
+	fault.fail_at = 0;
+}
+
+static const char make_tree[] = "rm -rf p && mkdir -p p/a/dist/sub p/a/dist/empty p/a/gen && echo one >p/a/dist/one && head -c 9000 /dev/urandom >p/a/dist/sub/two && "
+				"ln -s one p/a/dist/link && echo h >p/a/gen/h && for i in 1 2 3 4 5 6; do echo $i >p/a/dist/sub/n$i; done && chmod 640 p/a/dist/one";
+
+static const char no_litter[] = "test -z \"$(find .vx/stage .vx/journal .vx/cache/v1/tmp -mindepth 1 ! -type d 2>/dev/null)\" && test -z \"$(find .vx/stage -mindepth 1 2>/dev/null)\" && "
+				"test -z \"$(find .vx -name 'stamp-*')\"";
+
+/* What an unlink that failed left is the next run's to remove. */
+static bool litter(struct lt *t, int op)
+{
+	if (op == VX_IO_UNLINK)
+		assert_int_equal(vx_lane_recover(t->root, NULL), 0);
+	return lt_sh(t, no_litter) != 0;
+}
+
+static void verify_clean(struct lt *t)
+{
+	struct vx_json *j;
+	struct vx_err err = {0};
+	uint32_t problems;
+	assert_int_equal(vx_store_verify(t->store, &j, &problems, &err), 0);
+	assert_int_equal(problems, 0);
+	vx_json_free(j);
+}
+
+static char big_log[200000];
+
+/* One save under a fault. Returns false when the fault came after the last step. */
+static bool save_under(struct lt *t, int at, size_t way, const char *before)
+{
+	struct vx_lane_event e;
+	struct vx_save_req r = {.task = 1, .id = "a#build", .key = lt_key("k"), .outputs = lt_outputs(t, "p/a", "dist/** gen/h"), .log = big_log, .log_bytes = sizeof big_log};
+	arm(at, way);
+	bool ok = lt_save_req(t, &r, &e);
+	int op = atomic_load(&fault.hit_op);
+	disarm();
+	if (!ok) {
+		assert_true(e.text[0]);
+		assert_null(strchr(e.text, '\n'));
+	}
+	assert_true(ok || op >= 0);
+	lt_close(t);
+	if (litter(t, op))
+		fail_msg("litter after operation %d failed (call %d, way %zu)", op, at, way);
+	lt_open(t);
+	verify_clean(t);
+	bool found = lt_restore(t, "k", &r.outputs, &e);
+	assert_int_equal(found, ok);
+	if (found) {
+		assert_int_equal(lt_sh(t, "rm -rf p/a"), 0);
+		assert_int_equal(lt_sh(t, "mkdir p/a"), 0);
+		assert_true(lt_restore(t, "k", &r.outputs, &e) && e.ok);
+		assert_int_equal(e.log_bytes, sizeof big_log);
+	}
+	char *now_tree = lt_tree(vxt_path(t->root, "p"));
+	assert_string_equal(before, now_tree);
+	free(now_tree);
+	lt_close(t);
+	assert_int_equal(lt_sh(t, "rm -rf .vx && mkdir .vx"), 0);
+	lt_open(t);
+	return op >= 0;
+}
+
+static void test_save(void **state)
+{
+	(void)state;
+	struct lt t = {.new_io = faulty_new};
+	setenv("VX_IO", *state ? *state : "blocking", 1);
+	for (size_t i = 0; i < sizeof big_log; i++)
+		big_log[i] = (char)(rand() % 251);
+	lt_begin(&t);
+	assert_int_equal(lt_sh(&t, make_tree), 0);
+	char *before = lt_tree(vxt_path(t.root, "p"));
+	int at = 1;
+	for (bool more = true; more; at++)
+		for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways; way += stride())
+			more &= save_under(&t, at, way, before);
+	assert_true(at > 40);
+	free(before);
+	lt_end(&t);
+}
+
+static const char *const mess[] = {"rm -rf p/a/dist p/a/gen", "echo other >p/a/dist/one && : >p/a/dist/stray && rm -r p/a/dist/empty && rm p/a/dist/link && mkdir p/a/dist/link", "true"};
+
+static bool restore_under(struct lt *t, int at, size_t way, int m, const char *before)
+{
+	struct vx_lane_event e;
+	struct vx_outputs o = lt_outputs(t, "p/a", "dist/** gen/h");
+	assert_int_equal(lt_sh(t, mess[m]), 0);
+	char *messy = lt_tree(vxt_path(t->root, "p"));
+	arm(at, way);
+	assert_true(lt_restore(t, "k", &o, &e));
+	int op = atomic_load(&fault.hit_op);
+	disarm();
+	if (e.ok) {
+		lt_same_tree(vxt_path(t->root, "p"), (char *)(uintptr_t)before);
+	} else {
+		assert_true(e.text[0]);
+		assert_null(strchr(e.text, '\n'));
+		assert_null(strstr(e.text, "damaged")); /* the place failed, not the entry */
+		assert_true(op >= 0);
+	}
+	free(messy);
+	if (litter(t, op))
+		fail_msg("litter after operation %d failed (call %d, way %zu)", op, at, way);
+	assert_true(lt_restore(t, "k", &o, &e));
+	assert_true(e.ok);
+	lt_same_tree(vxt_path(t->root, "p"), (char *)(uintptr_t)before);
+	return op >= 0;
+}
+
+static void test_restore(void **state)
+{
+	(void)state;
+	struct lt t = {.new_io = faulty_new};
+	struct vx_lane_event e;
+	setenv("VX_IO", "blocking", 1);
+	lt_begin(&t);
+	assert_int_equal(lt_sh(&t, make_tree), 0);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/** gen/h");
+	char *before = lt_tree(vxt_path(t.root, "p"));
+	disarm();
+	assert_true(lt_save(&t, "k", &o, &e));
+	for (int m = 0; m < 3; m++) {
+		int at = 1;
+		for (bool more = true; more; at++)
+			for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways; way += stride())
+				more &= restore_under(&t, at, way, m, before);
+		assert_true(at > 8);
+	}
+	free(before);
+	lt_end(&t);
+}
+
+static void test_clean(void **state)
+{
+	(void)state;
+	struct lt t = {.new_io = faulty_new};
+	struct vx_lane_event e;
+	setenv("VX_IO", "blocking", 1);
+	lt_begin(&t);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/** gen/h");
+	int at = 1;
+	for (bool more = true; more; at++)
+		for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways; way += stride()) {
+			assert_int_equal(lt_sh(&t, make_tree), 0);
+			arm(at, way);
+			lt_clean(&t, &o, &e);
+			more &= atomic_load(&fault.hit_op) >= 0;
+			disarm();
+			if (!e.ok) {
+				assert_true(e.text[0]);
+				lt_clean(&t, &o, &e);
+			}
+			assert_true(e.ok);
+			assert_int_equal(lt_sh(&t, "test ! -e p/a/dist && test ! -e p/a/gen/h && test -d p/a"), 0);
+		}
+	assert_true(at > 20);
+	lt_end(&t);
+}
+
+/* Chains that came back half done are finished by hand. */
+static void test_helpers(void **state)
+{
+	(void)state;
+	char *dir = vxt_tmpdir(), name[32];
+	setenv("VX_IO", "blocking", 1);
+	int fd = vx_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0);
+	struct vx_io *io = faulty_new(NULL, name, sizeof name);
+	char text[] = "0123456789", back[16];
+	for (size_t way = 6; way < 10; way++)
+		for (int at = 1; at <= 3 && way != 7; at++) {
+			struct vx_io_step v[3] = {{.op = VX_IO_OPEN, .dirfd = fd, .path = "f", .flags = O_WRONLY | O_CREAT | O_TRUNC, .mode = 0644},
+				{.op = VX_IO_WRITE, .fd = VX_IO_CHAINED, .buf = text, .n = 10}, {.op = VX_IO_CLOSE, .fd = VX_IO_CHAINED}};
+			struct vx_io_chain c = {v, 3};
+			arm(at, way);
+			int r = vx_io_careful(io, &c);
+			disarm();
+			assert_true(r == 0 || at == 3);
+			int f = vx_open(fd, "f", O_RDONLY, 0);
+			assert_int_equal(vx_read_full(f, back, sizeof back), 10);
+			assert_memory_equal(back, text, 10);
+			vx_close(f);
+		}
+	vx_io_free(io);
+	vx_close(fd);
+	vxt_rm(dir);
+}
+
+/* The real thing, where we may mount: a file system of 2 MB that fills up. */
+static void test_full_disk(void **state)
+{
+	(void)state;
+	struct lt t = {0};
+	struct vx_lane_event e;
+	unsetenv("VX_IO");
+	lt_begin(&t);
+	lt_close(&t);
+	const char *store = vxt_path(t.root, "small");
+	assert_int_equal(vx_mkdir_p(AT_FDCWD, store, 0777), 0);
+	if (mount("tmpfs", store, "tmpfs", 0, "size=2m") < 0) {
+		lt_open(&t);
+		lt_end(&t);
+		skip();
+	}
+	setenv("LT_STORE", store, 1);
+	lt_open(&t);
+	int saved = 0, failed = 0, said = 0;
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
+	for (int i = 0; i < 12; i++) {
+		char key[8];
+		snprintf(key, sizeof key, "k%d", i);
+		assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist && head -c 300000 /dev/urandom >p/a/dist/f"), 0);
+		bool ok = lt_save(&t, key, &o, &e);
+		saved += ok;
+		failed += !ok;
+		said += !ok && e.text[0];
+		if (said == 1 && !ok && e.text[0])
+			assert_non_null(strstr(e.text, "No space left on device"));
+		assert_int_equal(lt_restore(&t, key, &o, &e), ok);
+	}
+	assert_true(saved > 0 && failed > 0 && said == 1);
+	/* large ones are streamed */
+	assert_int_equal(lt_sh(&t, "head -c 6000000 /dev/urandom >p/a/dist/f"), 0);
+	assert_false(lt_save(&t, "big", &o, &e));
+	assert_int_equal(lt_sh(&t, "test -z \"$(find small/v1/tmp -type f)\""), 0);
+	verify_clean(&t);
+	lt_close(&t);
+	unsetenv("LT_STORE");
+	assert_int_equal(umount(store), 0);
+	lt_open(&t);
+	lt_end(&t);
+}
+
+/* 200 flipped bits of an artifact: never a wrong output, always one line. */
+static void test_artifact_flips(void **state)
+{
+	(void)state;
+	struct lt t = {0};
+	struct vx_lane_event e;
+	unsetenv("VX_IO");
+	lt_begin(&t);
+	assert_int_equal(lt_sh(&t, make_tree), 0);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/** gen/h");
+	char *before = lt_tree(vxt_path(t.root, "p"));
+	assert_true(lt_save(&t, "k", &o, &e));
+	char *path = NULL;
+	const char *out;
+	char cmd[PATH_MAX + 64];
+	snprintf(cmd, sizeof cmd, "find '%s/.vx/cache/v1/a' -name '*.tar.zst' | tr -d '\\n'", t.root);
+	assert_int_equal(vxt_sh(cmd, &out), 0);
+	path = strdup(out);
+	struct vx_buf clean = VX_BUF(1 << 20);
+	assert_int_equal(vx_read_file(AT_FDCWD, path, &clean), 0);
+	unsigned seed = 3;
+	for (int i = 0; i < 200; i++) {
+		size_t bit = (size_t)rand_r(&seed) % (clean.len * 8);
+		clean.data[bit / 8] ^= (char)(1 << bit % 8);
+		assert_int_equal(vx_write_file_atomic(AT_FDCWD, path, clean.data, clean.len, 0444), 0);
+		clean.data[bit / 8] ^= (char)(1 << bit % 8);
+		/* it is only looked into when something has to be written */
+		assert_int_equal(unlink(vxt_path(t.root, "p/a/dist/sub/n3")), 0);
+		assert_true(lt_restore(&t, "k", &o, &e));
+		assert_false(e.ok);
+		assert_non_null(strstr(e.text, "damaged"));
+		assert_int_equal(access(path, F_OK), -1);
+		assert_false(lt_restore(&t, "k", &o, &e));
+		vxt_write(t.root, "p/a/dist/sub/n3", "3\n");
+		assert_true(lt_save(&t, "k", &o, &e)); /* run again: another artifact, by its time */
+		snprintf(cmd, sizeof cmd, "cd '%s' && rm -f $(find .vx/cache/v1/a -type f)", t.root);
+		assert_int_equal(vxt_sh(cmd, NULL), 0);
+		assert_int_equal(vx_write_file_atomic(AT_FDCWD, path, clean.data, clean.len, 0444), 0);
+		struct vx_digest d = lt_key("k");
+		struct vx_row row = {.e = {.portable = true, .artifact_bytes = clean.len, .n_outputs = 11}};
+		vx_sha256_of(clean.data, clean.len, &row.e.artifact);
+		struct vx_buf b = VX_BUF(4096);
+		vx_row_encode(&row, &b);
+		struct vx_commit c = {.key = d, .row = b.data, .row_n = b.len, .entry = true};
+		assert_int_equal(vx_store_commit(t.store, &c, 1), 0);
+		vx_buf_free(&b);
+	}
+	assert_true(lt_restore(&t, "k", &o, &e));
+	assert_true(e.ok);
+	lt_same_tree(vxt_path(t.root, "p"), before);
+	free(before);
+	free(path);
+	vx_buf_free(&clean);
+	lt_end(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "blocking"),
+		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "uring"),
+		cmocka_unit_test(test_restore),
+		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_helpers),
+		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_artifact_flips),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
