@@ -178,7 +178,7 @@ int vx_identity_take(int root_fd, const char *path, enum vx_oid_kind kind, bool 
 	for (int i = 0; i < TRIES; i++) {
 		int r = take_once(root_fd, path, kind, trust_exec, f);
 		if (r == 0)
-			f->has_oid = true;
+			f->has_oid = f->hashed = true;
 		if (r <= 0)
 			return r;
 	}

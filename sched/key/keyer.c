@@ -69,6 +69,7 @@ static void keep_identities(const struct vx_files *old, struct vx_files *now)
 		if (was && was->has_oid && was->mode == f->mode && vx_fstat_equal(&was->st, &f->st) && !vx_fstat_racy(&was->st, was->looked_ns)) {
 			f->oid = was->oid;
 			f->has_oid = true;
+			f->hashed = was->hashed;
 		}
 	}
 }
@@ -310,8 +311,7 @@ void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret)
 
 int vx_keyer_remember(struct vx_keyer *k)
 {
-	(void)k;
-	return 0;
+	return k->o.memory ? vx_source_remember(k->src, &k->table) : 0;
 }
 
 bool vx_keyer_tracked(struct vx_keyer *k, const char *path)

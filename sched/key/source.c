@@ -10,9 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* VX_FILES=git asks git in every case: for comparing, and for whoever meets a difference. */
+static int choose(struct vx_source *s, const struct vx_key_memory *memory, struct vx_err *err)
+{
+	char why[sizeof s->why - 8] = "VX_FILES says so";
+	const char *force = getenv("VX_FILES");
+	s->keep = memory;
+	s->memory = vx_memory_load(memory, s->root, &s->a);
+	if (!vx_streq(force, "git") && vx_own_open(s, why, sizeof why) == 0) {
+		snprintf(s->why, sizeof s->why, "index");
+		return 0;
+	}
+	snprintf(s->why, sizeof s->why, "git: %s", why);
+	return vx_git_open(s, err);
+}
+
 int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err)
 {
-	(void)memory;
 	struct vx_source *s = vx_xcalloc(1, sizeof *s);
 	s->root = vx_arena_strdup(&s->a, root);
 	s->threads = threads ? threads : vx_cpus();
@@ -23,10 +37,8 @@ int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memor
 	int r = s->root_fd;
 	if (r < 0)
 		vx_err_set(err, r, "%s cannot be opened: %s", root, vx_strerror(r));
-	if (r >= 0) {
-		snprintf(s->why, sizeof s->why, "git: listed by git itself");
-		r = vx_git_open(s, err);
-	}
+	if (r >= 0)
+		r = choose(s, memory, err);
 	if (r < 0) {
 		vx_source_close(s);
 		return r;
@@ -40,6 +52,8 @@ void vx_source_close(struct vx_source *s)
 	if (!s)
 		return;
 	vx_close(s->root_fd);
+	vx_own_close(s->own);
+	vx_memory_free(s->memory);
 	vx_files_free(&s->first);
 	vx_map_free(&s->tracked);
 	pthread_mutex_destroy(&s->lock);
@@ -55,16 +69,23 @@ int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, str
 		s->first = (struct vx_files){0};
 		return 0;
 	}
-	return vx_git_list(s, dir, a, out, err);
+	return s->own ? vx_own_list(s, dir, a, out, err) : vx_git_list(s, dir, a, out, err);
 }
 
 int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err)
 {
-	return vx_git_ignored(s, path, ret, err);
+	return s->own ? vx_own_ignored(s, path, ret, err) : vx_git_ignored(s, path, ret, err);
+}
+
+int vx_source_remember(struct vx_source *s, const struct vx_files *table)
+{
+	return s->keep ? vx_own_remember(s, table) : 0;
 }
 
 bool vx_source_tracked(const struct vx_source *s, const char *path)
 {
+	if (s->own)
+		return vx_own_tracked(s->own, path);
 	return vx_map_get(&s->tracked, path, strlen(path)) != VX_MAP_NONE;
 }
 

@@ -17,6 +17,8 @@ void vx_source_close(struct vx_source *s);
 int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
 /* Would git ignore this path, which it does not track? */
 int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
+/* Keeps what the first list and the identities in `table` have shown for the next run. */
+int vx_source_remember(struct vx_source *s, const struct vx_files *table);
 bool vx_source_tracked(const struct vx_source *s, const char *path); /* any thread */
 enum vx_oid_kind vx_source_kind(const struct vx_source *s);
 bool vx_source_trusts_exec(const struct vx_source *s);

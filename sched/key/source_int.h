@@ -2,6 +2,7 @@
 #ifndef VX_SOURCE_INT_H
 #define VX_SOURCE_INT_H
 
+#include "memory.h"
 #include "source.h"
 
 #include "vx/map.h"
@@ -27,8 +28,18 @@ struct vx_source {
 	struct vx_files first;   /* the listing that open made; handed out once */
 	bool first_ready;
 	struct vx_own *own;   /* NULL: git itself */
+	struct vx_memory *memory;
+	const struct vx_key_memory *keep; /* where the memory lives; NULL nowhere */
 	pthread_mutex_t lock; /* git_env and git are made under it */
 };
+
+/* own.c. 1: not understood, `why` says what; git itself is to be asked. */
+int vx_own_open(struct vx_source *s, char *why, size_t cap);
+void vx_own_close(struct vx_own *o);
+int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
+int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
+bool vx_own_tracked(const struct vx_own *o, const char *path);
+int vx_own_remember(struct vx_source *s, const struct vx_files *table);
 
 /* gitproc.c */
 int vx_git_open(struct vx_source *s, struct vx_err *err);

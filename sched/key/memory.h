@@ -1,0 +1,34 @@
+/* What a run remembers for the next about the worktree: the listing of each directory and the ids of files that the index could not vouch for.
+ *
+ * A directory's memory saves its listing, never the stats of its files, and holds while the directory's inode, mtime and ctime are what they were and
+ * were old enough when it was listed. An id holds while its file's stat does. Both are blobs in a format of this build alone (a magic with a
+ * version); what does not parse is no memory. Loaded memories are immutable; any thread may look things up. */
+#ifndef VX_MEMORY_H
+#define VX_MEMORY_H
+
+#include "files.h"
+
+struct vx_dir_memory {
+	struct vx_fstat st;
+	uint32_t n_names, bytes;
+	const char *names; /* n_names times: a type (DT_...) as one byte, the name, a NUL */
+};
+
+struct vx_memory;
+
+struct vx_memory *vx_memory_load(const struct vx_key_memory *m, const char *root, struct vx_arena *a); /* never NULL; empty where there is none */
+void vx_memory_free(struct vx_memory *m);
+bool vx_memory_dir(const struct vx_memory *m, const char *path, size_t len, struct vx_dir_memory *ret);
+bool vx_memory_id(const struct vx_memory *m, const char *path, size_t len, enum vx_oid_kind kind, const struct vx_fstat *st, struct vx_oid *ret);
+
+/* Building the next one. Paths need not be in order. */
+struct vx_memory_writer;
+struct vx_memory_writer *vx_memory_writer_new(void);
+void vx_memory_writer_free(struct vx_memory_writer *w);
+void vx_memory_add_dir(struct vx_memory_writer *w, const char *path, const struct vx_dir_memory *d);
+void vx_memory_add_id(struct vx_memory_writer *w, const struct vx_file *f);
+/* Would storing change nothing? */
+bool vx_memory_same(const struct vx_memory *m, const struct vx_memory_writer *w);
+int vx_memory_store(struct vx_memory_writer *w, const struct vx_key_memory *m, const char *root);
+
+#endif

@@ -1,0 +1,262 @@
+/* File lists by our own reader of git's index and our own scan: the repository of the workspace and those inside it. */
+#include "scan.h"
+#include "source_int.h"
+
+#include "vx/buf.h"
+#include "vx/err.h"
+#include "vx/fd.h"
+#include "vx/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_REPOS 10000U /* inside one workspace */
+#define MAX_SCAN_THREADS 16U
+
+struct vx_own {
+	struct vx_repo **repos; /* the workspace's own first; entries stay where they are */
+	uint32_t n, cap;
+	struct vx_arena a;      /* guarded by `lock` after opening, like `repos` */
+	struct vx_arena extra[MAX_SCAN_THREADS]; /* what other threads listed when it was opened */
+	struct vx_memory_writer *writer;
+	pthread_mutex_t lock;
+};
+
+/* A file of rules that holds in the whole repository. Links are followed, as git does outside the worktree. */
+static int global_rules(struct vx_arena *a, const char *path, bool attrs, const struct vx_rules **chain, char *why, size_t cap)
+{
+	struct vx_buf b = VX_BUF(100U << 20);
+	int r = path ? vx_read_file(AT_FDCWD, path, &b) : 0;
+	if (r == 0)
+		*chain = attrs ? vx_attr_parse(vx_buf_str(&b), b.len, "", *chain, a) : vx_ignore_parse(vx_buf_str(&b), b.len, "", *chain, a);
+	vx_buf_free(&b);
+	if (r == 0 || r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -EISDIR)
+		return 0;
+	snprintf(why, cap, "%s cannot be read", path);
+	return 1;
+}
+
+/* Index and rules of a repository whose configuration is known. */
+static int load_repo(struct vx_own *o, struct vx_repo *r, char *why, size_t cap)
+{
+	struct vx_arena *a = &o->a;
+	const char *info = vx_arena_printf(a, "%s/info", r->git.commondir);
+	r->top_fd = vx_open(AT_FDCWD, r->git.worktree, O_RDONLY | O_DIRECTORY, 0);
+	if (r->top_fd < 0)
+		return r->top_fd;
+	int res = vx_gitindex_read(AT_FDCWD, vx_arena_printf(a, "%s/index", r->git.gitdir), r->git.kind, &r->index, why, cap);
+	if (res == 0)
+		res = global_rules(a, r->git.excludes, false, &r->ignore, why, cap);
+	if (res == 0)
+		res = global_rules(a, vx_arena_printf(a, "%s/exclude", info), false, &r->ignore, why, cap);
+	if (res == 0)
+		res = global_rules(a, r->git.system_attributes, true, &r->attrs, why, cap);
+	if (res == 0)
+		res = global_rules(a, r->git.attributes, true, &r->attrs, why, cap);
+	if (res == 0)
+		res = global_rules(a, vx_arena_printf(a, "%s/attributes", info), true, &r->attrs, why, cap);
+	return res;
+}
+
+static void free_repo(struct vx_repo *r)
+{
+	vx_gitindex_free(&r->index);
+	vx_close(r->top_fd);
+	free(r);
+}
+
+static int keep_repo(struct vx_own *o, struct vx_repo *r, int res)
+{
+	if (res) {
+		free_repo(r);
+		return res;
+	}
+	if (o->n == o->cap) {
+		o->cap = o->cap ? o->cap * 2 : 8;
+		o->repos = vx_xrealloc(o->repos, o->cap * sizeof(struct vx_repo *));
+	}
+	o->repos[o->n++] = r;
+	return 0;
+}
+
+/* The repository mounted at `mount`; NULL without an error where there is none after all. The lock is held. */
+static int nested_repo(struct vx_source *s, const char *mount, struct vx_repo **ret, char *why, size_t cap)
+{
+	struct vx_own *o = s->own;
+	*ret = NULL;
+	for (uint32_t i = 0; i < o->n; i++)
+		if (*o->repos[i]->mount && strcmp(o->repos[i]->mount, mount) == 0) {
+			*ret = o->repos[i];
+			return 0;
+		}
+	if (o->n >= MAX_REPOS) {
+		snprintf(why, cap, "there are more than %u repositories in the workspace", MAX_REPOS);
+		return 1;
+	}
+	struct vx_repo *r = vx_xcalloc(1, sizeof *r);
+	r->top_fd = -1;
+	r->prefix = "";
+	r->mount = vx_arena_strdup(&o->a, mount);
+	int res = vx_gitrepo_at(vx_arena_printf(&o->a, "%s/%s", s->root, mount), &o->a, &r->git, why, cap);
+	if (res == -ENOENT) {
+		free_repo(r);
+		return 0;
+	}
+	if (res == 0)
+		res = load_repo(o, r, why, cap);
+	if (res == 0 && r->git.kind != s->kind)
+		r->git.weak_stat = true; /* its ids are of the other kind: all are computed */
+	res = keep_repo(o, r, res);
+	if (res == 0)
+		*ret = r;
+	return res;
+}
+
+/* Lists a directory of a repository, then all of each repository found in it. */
+static int list_repo(struct vx_source *s, const struct vx_repo *r, const char *dir, const struct vx_scan_opts *opts, struct vx_arena *a, struct vx_files *out, char *why, size_t cap)
+{
+	struct vx_own *o = s->own;
+	struct vx_strlist nested = {0};
+	int res = vx_scan(r, dir, opts, a, out, &nested, why, cap);
+	for (uint32_t i = 0; i < nested.n && res == 0; i++) {
+		struct vx_repo *inner;
+		pthread_mutex_lock(&o->lock);
+		res = nested_repo(s, nested.v[i], &inner, why, cap);
+		pthread_mutex_unlock(&o->lock);
+		if (res == 0 && inner && inner != r)
+			res = list_repo(s, inner, "", opts, a, out, why, cap);
+	}
+	return res;
+}
+
+static const char *repo_path(const struct vx_repo *r, const char *path, struct vx_arena *a)
+{
+	if (*r->mount)
+		return vx_path_below(path, r->mount);
+	if (!*r->prefix)
+		return path;
+	return *path ? vx_arena_printf(a, "%s/%s", r->prefix, path) : r->prefix;
+}
+
+/* The repository that a workspace path lies in: the one mounted deepest. */
+static const struct vx_repo *repo_of(const struct vx_own *o, const char *path)
+{
+	struct vx_own *mut = (struct vx_own *)(uintptr_t)o; /* the lock alone is changed */
+	pthread_mutex_lock(&mut->lock);
+	const struct vx_repo *best = o->repos[0];
+	for (uint32_t i = 1; i < o->n; i++)
+		if (vx_path_below(path, o->repos[i]->mount) && strlen(o->repos[i]->mount) > strlen(best->mount))
+			best = o->repos[i];
+	pthread_mutex_unlock(&mut->lock);
+	return best;
+}
+
+static int open_main(struct vx_source *s, struct vx_own *o, char *why, size_t cap)
+{
+	struct vx_repo *r = vx_xcalloc(1, sizeof *r);
+	r->top_fd = -1;
+	r->mount = r->prefix = "";
+	int res = vx_gitrepo_find(s->root, &o->a, &r->git, why, cap);
+	if (res == -ENOENT)
+		snprintf(why, cap, "no repository was found");
+	if (res == 0) {
+		const char *below = vx_path_below(s->root, r->git.worktree);
+		r->prefix = below ? below : "";
+		s->kind = r->git.kind;
+		s->trust_exec = r->git.trust_exec;
+		res = load_repo(o, r, why, cap);
+	}
+	return keep_repo(o, r, res);
+}
+
+int vx_own_open(struct vx_source *s, char *why, size_t cap)
+{
+	struct vx_own *o = vx_xcalloc(1, sizeof *o);
+	pthread_mutex_init(&o->lock, NULL);
+	s->own = o;
+	snprintf(why, cap, "the repository cannot be read");
+	int r = open_main(s, o, why, cap);
+	if (r == 0) {
+		if (s->keep)
+			o->writer = vx_memory_writer_new();
+		struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS, .extra = o->extra, .memory = s->memory, .writer = o->writer};
+		r = list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a, &s->first, why, cap);
+	}
+	if (r) {
+		vx_files_free(&s->first);
+		vx_own_close(o);
+		s->own = NULL;
+		s->kind = VX_OID_SHA1;
+		s->trust_exec = true;
+		return 1;
+	}
+	vx_files_sort_unique(&s->first);
+	s->first_ready = true;
+	return 0;
+}
+
+void vx_own_close(struct vx_own *o)
+{
+	if (!o)
+		return;
+	for (uint32_t i = 0; i < o->n; i++)
+		free_repo(o->repos[i]);
+	free(o->repos);
+	for (uint32_t i = 0; i < MAX_SCAN_THREADS; i++)
+		vx_arena_free(&o->extra[i]);
+	vx_memory_writer_free(o->writer);
+	pthread_mutex_destroy(&o->lock);
+	vx_arena_free(&o->a);
+	free(o);
+}
+
+int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+{
+	const struct vx_repo *r = repo_of(s->own, dir);
+	struct vx_scan_opts opts = {.threads = 1, .memory = s->memory};
+	char why[200] = "the file list cannot be read";
+	int res = list_repo(s, r, repo_path(r, dir, a), &opts, a, out, why, sizeof why);
+	if (res)
+		return vx_err_set(err, res < 0 ? res : -EIO, "%s: %s", s->root, why);
+	vx_files_sort_unique(out);
+	return 0;
+}
+
+int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err)
+{
+	struct vx_arena a = {0};
+	const struct vx_repo *r = repo_of(s->own, path);
+	char why[200] = "";
+	int res = vx_scan_ignored(r, repo_path(r, path, &a), ret, why, sizeof why);
+	vx_arena_free(&a);
+	return res ? vx_err_set(err, res < 0 ? res : -EIO, "%s: %s", s->root, why) : 0;
+}
+
+bool vx_own_tracked(const struct vx_own *o, const char *path)
+{
+	struct vx_arena a = {0};
+	const struct vx_repo *r = repo_of(o, path);
+	const char *p = repo_path(r, path, &a);
+	size_t n = strlen(p);
+	uint32_t i = vx_gitindex_lower(&r->index, 0, r->index.n, p, n);
+	bool yes = i < r->index.n && strcmp(r->index.v[i].path, p) == 0;
+	vx_arena_free(&a);
+	return yes;
+}
+
+int vx_own_remember(struct vx_source *s, const struct vx_files *table)
+{
+	struct vx_own *o = s->own;
+	if (!o || !o->writer)
+		return 0;
+	for (uint32_t i = 0; i < table->n; i++)
+		if (table->v[i]->hashed)
+			vx_memory_add_id(o->writer, table->v[i]);
+	int r = vx_memory_same(s->memory, o->writer) ? 0 : vx_memory_store(o->writer, s->keep, s->root);
+	vx_memory_writer_free(o->writer); /* once is enough: the directories are those of the first list */
+	o->writer = NULL;
+	return r;
+}

@@ -1,0 +1,582 @@
+/* The scan. See scan.h.
+ *
+ * A job is a directory. Jobs wait on one stack; threads take from it and push what they find. Each thread has its own arena and lists, joined at the end,
+ * so that nothing is shared but the stack. Tracked files go to a slot of their own in one array that is parallel to the index. */
+#include "scan.h"
+
+#include "vx/buf.h"
+#include "vx/clock.h"
+#include "vx/fd.h"
+#include "vx/limits.h"
+#include "vx/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAX_RULES_BYTES (100U << 20) /* one .gitignore, as git */
+#define LIST_BYTES (64U << 10)
+
+struct job {
+	const char *path; /* relative to the worktree; "" its top */
+	uint32_t len, lo, hi; /* entries of the index below it */
+	const struct vx_rules *ignore, *attrs;
+	bool ignored; /* lies in an ignored directory: only what is tracked counts */
+	bool modules; /* lies in a node_modules */
+};
+
+struct scan {
+	const struct vx_repo *repo;
+	const struct vx_scan_opts *o;
+	const char *emit; /* put in front of emitted paths: "mount/" or "" */
+	size_t strip;     /* cut from them first: the prefix and its slash */
+	struct vx_file *tracked; /* by entry of the index, from `first` on; path NULL where it is not on disk */
+	uint32_t first;
+	uint64_t started_ns;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct job *stack;
+	uint32_t n, cap, busy;
+	int error; /* first failure; ends all */
+	char *why;
+	size_t why_cap;
+};
+
+struct listed {
+	const char *path;
+	struct vx_dir_memory d;
+};
+
+struct worker {
+	struct scan *s;
+	struct vx_arena *a; /* of this thread; handed over at the end */
+	struct vx_files untracked;
+	struct vx_strlist nested;
+	struct listed *dirs;
+	uint32_t n_dirs, cap_dirs;
+	char *list;
+	size_t list_n, list_cap;
+	char path[VX_MAX_PATH];
+};
+
+struct name {
+	const char *s;
+	uint32_t len;
+	unsigned char type;
+};
+
+static int fail(struct scan *s, int error, const char *what, const char *path)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->error) {
+		s->error = error;
+		snprintf(s->why, s->why_cap, "%s %s", path, what);
+		pthread_cond_broadcast(&s->wake);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+static void push(struct scan *s, const struct job *j)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->n == s->cap) {
+		s->cap = s->cap ? s->cap * 2 : 256;
+		s->stack = vx_xrealloc(s->stack, s->cap * sizeof *s->stack);
+	}
+	s->stack[s->n++] = *j;
+	pthread_cond_signal(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static bool pop(struct scan *s, struct job *ret)
+{
+	pthread_mutex_lock(&s->lock);
+	while (!s->n && s->busy && !s->error)
+		pthread_cond_wait(&s->wake, &s->lock);
+	bool got = s->n && !s->error;
+	if (got) {
+		*ret = s->stack[--s->n];
+		s->busy++;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return got;
+}
+
+static void job_done(struct scan *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (--s->busy == 0 && !s->n)
+		pthread_cond_broadcast(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* A path as the workspace sees it. */
+static const char *emitted(struct worker *w, const char *repo_path, bool stays)
+{
+	const char *p = repo_path + w->s->strip;
+	if (*w->s->emit)
+		return vx_arena_printf(w->a, "%s%s", w->s->emit, p);
+	return stays ? p : vx_arena_strdup(w->a, p);
+}
+
+static void fill(struct worker *w, struct vx_file *f, const char *path, uint32_t mode, const struct stat *st, bool tracked)
+{
+	f->path = path;
+	f->len = (uint32_t)strlen(path);
+	f->mode = mode;
+	f->tracked = tracked;
+	f->looked_ns = w->s->started_ns;
+	vx_fstat_of(st, &f->st);
+	if (!f->has_oid && w->s->o->memory)
+		f->has_oid = f->hashed = vx_memory_id(w->s->o->memory, f->path, f->len, w->s->repo->git.kind, &f->st, &f->oid);
+}
+
+/* `dir_fd` and `at`: how to reach it. */
+static int on_tracked(struct worker *w, const struct job *j, uint32_t entry, int dir_fd, const char *at, size_t base_at)
+{
+	const struct vx_repo *r = w->s->repo;
+	const struct vx_ix_entry *e = &r->index.v[entry];
+	struct stat st;
+	if (fstatat(dir_fd, at, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	uint32_t mode = vx_git_mode(st.st_mode, r->git.trust_exec);
+	if (!mode)
+		return 0;
+	if (!r->git.trust_exec && S_ISREG(st.st_mode) && (e->mode & 0111))
+		mode = 0100755;
+	struct vx_file *f = &w->s->tracked[entry - w->s->first];
+	if (!r->git.weak_stat && (!r->git.converts_all || S_ISLNK(st.st_mode)) && vx_gitindex_clean(&r->index, e, &st, r->git.trust_exec) &&
+	    (S_ISLNK(st.st_mode) || !j->attrs || !vx_attr_match(j->attrs, e->path, e->len, base_at))) {
+		vx_gitindex_oid(&r->index, e, &f->oid);
+		f->has_oid = true;
+	}
+	fill(w, f, emitted(w, e->path, true), mode, &st, true);
+	return 0;
+}
+
+static int on_untracked(struct worker *w, const char *path, int dir_fd, const char *at)
+{
+	struct stat st;
+	if (fstatat(dir_fd, at, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	uint32_t mode = vx_git_mode(st.st_mode, w->s->repo->git.trust_exec);
+	if (!mode)
+		return 0;
+	if (w->untracked.n > VX_MAX_FILES)
+		return -EFBIG;
+	struct vx_file *f = vx_arena_alloc(w->a, sizeof *f);
+	fill(w, f, emitted(w, path, false), mode, &st, false);
+	vx_files_add(&w->untracked, f);
+	return 0;
+}
+
+static bool is_ignored(const struct job *j, const char *path, size_t len, size_t base_at, bool is_dir)
+{
+	return j->ignored || (j->ignore && vx_ignore_match(j->ignore, path, len, base_at, is_dir) == 1);
+}
+
+static int on_dir(struct worker *w, const struct job *j, size_t len, size_t base_at)
+{
+	struct scan *s = w->s;
+	const struct vx_gitindex *x = &s->repo->index;
+	const char *name = w->path + base_at;
+	if (strcmp(name, ".git") == 0 || strcmp(name, ".vx") == 0)
+		return 0;
+	uint32_t self = vx_gitindex_lower(x, j->lo, j->hi, w->path, len);
+	if (self < j->hi && x->v[self].len == len && x->v[self].mode == 0160000 && memcmp(x->v[self].path, w->path, len) == 0) {
+		vx_strlist_add(&w->nested, w->a, emitted(w, w->path, false));
+		return 0;
+	}
+	struct job c = {.len = (uint32_t)len, .ignore = j->ignore, .attrs = j->attrs};
+	w->path[len] = '/';
+	c.lo = vx_gitindex_lower(x, self, j->hi, w->path, len + 1);
+	w->path[len] = '/' + 1;
+	c.hi = vx_gitindex_lower(x, c.lo, j->hi, w->path, len + 1);
+	w->path[len] = '\0';
+	c.modules = j->modules || strcmp(name, "node_modules") == 0;
+	if (c.lo == c.hi && c.modules)
+		return 0;
+	c.ignored = is_ignored(j, w->path, len, base_at, true);
+	if (c.lo == c.hi && c.ignored)
+		return 0;
+	c.path = vx_arena_strndup(w->a, w->path, len);
+	push(s, &c);
+	return 0;
+}
+
+static int on_name(struct worker *w, const struct job *j, const struct name *n, int dir_fd)
+{
+	size_t base_at = j->len ? j->len + 1U : 0, len = base_at + n->len;
+	if (len + 1 >= sizeof w->path)
+		return fail(w->s, -ENAMETOOLONG, "has a name below it that is too long", j->path);
+	memcpy(w->path + base_at, n->s, n->len + 1);
+	const char *at = dir_fd == w->s->repo->top_fd ? w->path : n->s;
+	unsigned char type = n->type;
+	if (type == DT_UNKNOWN) {
+		struct stat st;
+		if (fstatat(dir_fd, at, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return 0;
+		type = S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : S_ISLNK(st.st_mode) ? DT_LNK : DT_FIFO;
+	}
+	int r = 0;
+	if (type == DT_DIR) {
+		r = on_dir(w, j, len, base_at);
+	} else if (type == DT_REG || type == DT_LNK) {
+		const struct vx_gitindex *x = &w->s->repo->index;
+		uint32_t i = vx_gitindex_lower(x, j->lo, j->hi, w->path, len);
+		if (i < j->hi && x->v[i].len == len && memcmp(x->v[i].path, w->path, len) == 0)
+			r = on_tracked(w, j, i, dir_fd, at, base_at);
+		else if (!j->modules && strcmp(n->s, ".git") != 0 && !is_ignored(j, w->path, len, base_at, false))
+			r = on_untracked(w, w->path, dir_fd, at);
+	}
+	return r < 0 ? fail(w->s, r, "cannot be looked at", w->path) : r;
+}
+
+/* The rules of a file in the job's directory, not through a link. */
+static int read_rules(struct worker *w, const struct job *j, const char *name, const struct vx_rules *up, bool attrs, const struct vx_rules **ret)
+{
+	char path[VX_MAX_PATH];
+	if (snprintf(path, sizeof path, "%s%s%s", j->path, j->len ? "/" : "", name) >= (int)sizeof path)
+		return fail(w->s, -ENAMETOOLONG, "has too long a path", j->path);
+	VX_CLEANUP_FD int fd = vx_open(w->s->repo->top_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	*ret = up;
+	if (fd == -ENOENT || fd == -ELOOP)
+		return 0;
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fail(w->s, 1, "cannot be read", path);
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	if (st.st_size > (off_t)MAX_RULES_BYTES)
+		return fail(w->s, 1, "is too large", path);
+	size_t cap = (size_t)st.st_size + 4096;
+	char *text = malloc(cap);
+	if (!text)
+		return fail(w->s, -ENOMEM, "cannot be read", path);
+	ssize_t n = vx_read_full(fd, text, cap);
+	if (n >= 0 && (size_t)n < cap)
+		*ret = attrs ? vx_attr_parse(text, (size_t)n, j->path, up, w->a) : vx_ignore_parse(text, (size_t)n, j->path, up, w->a);
+	free(text);
+	return n < 0 || (size_t)n == cap ? fail(w->s, 1, "changed while it was read", path) : 0;
+}
+
+static const struct vx_ix_entry *entry_of(struct worker *w, const struct job *j, const char *name)
+{
+	char path[VX_MAX_PATH];
+	int n = snprintf(path, sizeof path, "%s%s%s", j->path, j->len ? "/" : "", name);
+	const struct vx_gitindex *x = &w->s->repo->index;
+	if (n >= (int)sizeof path)
+		return NULL;
+	uint32_t i = vx_gitindex_lower(x, j->lo, j->hi, path, (size_t)n);
+	return i < j->hi && strcmp(x->v[i].path, path) == 0 ? &x->v[i] : NULL;
+}
+
+/* What .gitignore and .gitattributes of a directory add. One that is missing from the disk may count from the index; those cases are not guessed at. */
+static int enter(struct worker *w, struct job *j, bool has_ignore, bool has_attrs)
+{
+	int r = 0;
+	const struct vx_ix_entry *e;
+	if (has_ignore && !j->ignored)
+		r = read_rules(w, j, ".gitignore", j->ignore, false, &j->ignore);
+	else if (!has_ignore && (e = entry_of(w, j, ".gitignore")) != NULL && (e->flags & VX_IX_SKIP_WORKTREE))
+		return fail(w->s, 1, "has a .gitignore in the index alone", j->path);
+	if (r == 0 && has_attrs)
+		r = read_rules(w, j, ".gitattributes", j->attrs, true, &j->attrs);
+	else if (r == 0 && !has_attrs && entry_of(w, j, ".gitattributes"))
+		j->attrs = vx_attr_parse("* text", 6, j->path, j->attrs, w->a);
+	return r;
+}
+
+static void remember(struct worker *w, const struct job *j, const struct vx_dir_memory *d, bool copy)
+{
+	if (!w->s->o->writer)
+		return;
+	if (w->n_dirs == w->cap_dirs) {
+		w->cap_dirs = w->cap_dirs ? w->cap_dirs * 2 : 256;
+		w->dirs = vx_xrealloc(w->dirs, w->cap_dirs * sizeof *w->dirs);
+	}
+	struct listed *l = &w->dirs[w->n_dirs++];
+	l->path = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
+	l->d = *d;
+	if (copy)
+		l->d.names = vx_arena_dup(w->a, d->names, d->bytes);
+}
+
+/* Reads a directory whole into w->list, in the form that memories have. */
+static int read_listing(struct worker *w, int fd, uint32_t *ret_names)
+{
+	_Alignas(16) char raw[LIST_BYTES];
+	w->list_n = 0;
+	*ret_names = 0;
+	for (;;) {
+		long got = syscall(SYS_getdents64, fd, raw, sizeof raw);
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return 0;
+		if (w->list_cap - w->list_n < (size_t)got + 8) {
+			w->list_cap = (w->list_cap + (size_t)got + 8) * 2;
+			w->list = vx_xrealloc(w->list, w->list_cap);
+		}
+		for (long at = 0; at < got;) {
+			const struct dirent64 *e = (const struct dirent64 *)(const void *)(raw + at);
+			at += e->d_reclen;
+			if (e->d_name[0] == '.' && (!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
+				continue;
+			size_t n = strlen(e->d_name) + 1;
+			w->list[w->list_n++] = (char)e->d_type;
+			memcpy(w->list + w->list_n, e->d_name, n);
+			w->list_n += n;
+			(*ret_names)++;
+		}
+	}
+}
+
+/* A listing in hand: the special names first, then all. */
+static int on_listing(struct worker *w, struct job *j, const struct vx_dir_memory *d, int dir_fd)
+{
+	bool has_ignore = false, has_attrs = false, has_git = false;
+	const char *p = d->names;
+	for (uint32_t i = 0; i < d->n_names; i++, p += strlen(p) + 1) {
+		unsigned char type = (unsigned char)*p++;
+		if (p[0] != '.' || p[1] != 'g')
+			continue;
+		has_ignore |= type != DT_LNK && strcmp(p, ".gitignore") == 0;
+		has_attrs |= type != DT_LNK && strcmp(p, ".gitattributes") == 0;
+		has_git |= strcmp(p, ".git") == 0;
+	}
+	if (has_git && j->len && j->lo == j->hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", w->s->repo->git.worktree, j->path))) {
+		vx_strlist_add(&w->nested, w->a, emitted(w, j->path, false));
+		return 0;
+	}
+	int r = enter(w, j, has_ignore, has_attrs);
+	memcpy(w->path, j->path, j->len);
+	if (j->len)
+		w->path[j->len] = '/';
+	p = d->names;
+	for (uint32_t i = 0; i < d->n_names && r == 0; i++) {
+		struct name n = {.type = (unsigned char)*p, .s = p + 1, .len = (uint32_t)strlen(p + 1)};
+		r = on_name(w, j, &n, dir_fd);
+		p += n.len + 2;
+	}
+	return r;
+}
+
+/* A directory that is not there any more, or that may not be read, holds nothing; so says git. */
+static bool holds_nothing(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EACCES;
+}
+
+static bool from_memory(struct worker *w, const struct job *j, struct vx_dir_memory *d)
+{
+	const struct vx_memory *m = w->s->o->memory;
+	struct stat st;
+	struct vx_fstat now;
+	const char *key = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
+	if (!m || !vx_memory_dir(m, key, strlen(key), d) || fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return false;
+	vx_fstat_of(&st, &now);
+	return vx_fstat_equal(&now, &d->st);
+}
+
+static int run_job(struct worker *w, struct job *j)
+{
+	struct scan *s = w->s;
+	const char *path = j->len ? j->path : ".";
+	struct vx_dir_memory d = {0};
+	if (from_memory(w, j, &d)) {
+		remember(w, j, &d, false);
+		return on_listing(w, j, &d, s->repo->top_fd);
+	}
+	struct stat st;
+	uint64_t looked_ns = s->o->writer ? vx_wall_ns() : 0;
+	VX_CLEANUP_FD int fd = vx_open(s->repo->top_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : read_listing(w, fd, &d.n_names);
+	if (r < 0)
+		return holds_nothing(r) ? 0 : fail(s, r, "cannot be listed", path);
+	d.names = w->list;
+	d.bytes = (uint32_t)w->list_n;
+	vx_fstat_of(&st, &d.st);
+	if (!vx_fstat_racy(&d.st, looked_ns))
+		remember(w, j, &d, true);
+	return on_listing(w, j, &d, fd);
+}
+
+static void *work(void *p)
+{
+	struct worker *w = p;
+	struct job j;
+	while (pop(w->s, &j)) {
+		run_job(w, &j);
+		job_done(w->s);
+	}
+	return NULL;
+}
+
+/* Runs the stack empty: the caller's worker and, above one thread, others. */
+static void work_all(struct worker *w, uint32_t n)
+{
+	pthread_t made[64];
+	uint32_t k = 0;
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (k + 1 < n && k < 64 && pthread_create(&made[k], NULL, work, &w[k + 1]) == 0)
+		k++;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	work(w);
+	for (uint32_t i = 0; i < k; i++)
+		pthread_join(made[i], NULL);
+}
+
+static unsigned char type_at(const struct scan *s, const char *path)
+{
+	struct stat st;
+	if (fstatat(s->repo->top_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return DT_WHT;
+	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : S_ISLNK(st.st_mode) ? DT_LNK : DT_FIFO;
+}
+
+/* Goes down to `dir` one component at a time, as the scan itself would, so that the rules above it count. Leaves its job on the stack. */
+static int descend(struct worker *w, const char *dir)
+{
+	struct scan *s = w->s;
+	struct job j = {.path = "", .hi = s->repo->index.n, .ignore = s->repo->ignore, .attrs = s->repo->attrs};
+	for (const char *p = dir; *p;) {
+		const char *slash = strchrnul(p, '/');
+		if (j.len && j.lo == j.hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", s->repo->git.worktree, j.path))) {
+			vx_strlist_add(&w->nested, w->a, emitted(w, j.path, false));
+			return 0;
+		}
+		const char *up = j.len ? vx_arena_printf(w->a, "%s/", j.path) : "";
+		unsigned char ti = type_at(s, vx_arena_printf(w->a, "%s.gitignore", up)), ta = type_at(s, vx_arena_printf(w->a, "%s.gitattributes", up));
+		int r = enter(w, &j, ti == DT_REG, ta == DT_REG);
+		if (r)
+			return r;
+		struct name n = {.s = vx_arena_strndup(w->a, p, (size_t)(slash - p)), .len = (uint32_t)(slash - p)};
+		n.type = type_at(s, vx_arena_printf(w->a, "%s%s", up, n.s));
+		memcpy(w->path, up, strlen(up));
+		r = on_name(w, &j, &n, s->repo->top_fd);
+		if (r || !s->n)
+			return r; /* nothing there that counts, or a file */
+		j = s->stack[0];
+		p = *slash ? slash + 1 : slash;
+		if (*p)
+			s->n = 0;
+	}
+	if (!*dir)
+		push(s, &j);
+	return 0;
+}
+
+static int file_cmp(const void *a, const void *b)
+{
+	return strcmp((*(struct vx_file *const *)a)->path, (*(struct vx_file *const *)b)->path);
+}
+
+/* Tracked files stand in the order of the index already; the others are sorted and merged in. */
+static void gather(struct scan *s, struct worker *w, uint32_t n, uint32_t count, struct vx_files *out, struct vx_strlist *nested)
+{
+	struct vx_files other = {0};
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t k = 0; k < w[i].untracked.n; k++)
+			vx_files_add(&other, w[i].untracked.v[k]);
+		for (uint32_t k = 0; k < w[i].nested.n; k++)
+			vx_strlist_add(nested, w[0].a, w[i].nested.v[k]);
+		for (uint32_t k = 0; k < w[i].n_dirs; k++)
+			vx_memory_add_dir(s->o->writer, w[i].dirs[k].path, &w[i].dirs[k].d);
+	}
+	if (other.n)
+		qsort(other.v, other.n, sizeof(struct vx_file *), file_cmp);
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		struct vx_file *f = &s->tracked[i];
+		if (!f->path)
+			continue;
+		while (k < other.n && strcmp(other.v[k]->path, f->path) < 0)
+			vx_files_add(out, other.v[k++]);
+		vx_files_add(out, f);
+	}
+	while (k < other.n)
+		vx_files_add(out, other.v[k++]);
+	vx_files_free(&other);
+}
+
+int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o, struct vx_arena *a, struct vx_files *out, struct vx_strlist *nested, char *why, size_t cap)
+{
+	uint32_t n = o->extra && o->threads > 1 ? (o->threads > 64 ? 64 : o->threads) : 1;
+	struct scan s = {.repo = r, .o = o, .started_ns = vx_wall_ns(), .why = why, .why_cap = cap};
+	struct worker *w = vx_xcalloc(n, sizeof *w);
+	size_t k = strlen(dir);
+	s.emit = *r->mount ? vx_arena_printf(a, "%s/", r->mount) : "";
+	s.strip = *r->prefix ? strlen(r->prefix) + 1 : 0;
+	pthread_mutex_init(&s.lock, NULL);
+	pthread_cond_init(&s.wake, NULL);
+	s.first = vx_gitindex_lower(&r->index, 0, r->index.n, dir, k);
+	char *after = vx_arena_printf(a, "%s%c", dir, '/' + 1);
+	uint32_t end = k ? vx_gitindex_lower(&r->index, s.first, r->index.n, after, k + 1) : r->index.n;
+	s.tracked = vx_arena_array(a, (size_t)(end - s.first) + 1, sizeof *s.tracked);
+	for (uint32_t i = 0; i < n; i++) {
+		w[i].s = &s;
+		w[i].a = i ? &o->extra[i - 1] : a;
+	}
+	descend(&w[0], dir);
+	if (!s.error)
+		work_all(w, n);
+	if (!s.error)
+		gather(&s, w, n, end - s.first, out, nested);
+	for (uint32_t i = 0; i < n; i++) {
+		vx_files_free(&w[i].untracked);
+		free(w[i].dirs);
+		free(w[i].list);
+	}
+	free(w);
+	free(s.stack);
+	pthread_cond_destroy(&s.wake);
+	pthread_mutex_destroy(&s.lock);
+	return s.error;
+}
+
+/* What descend() does, asking about each directory on the way and then the path itself. */
+int vx_scan_ignored(const struct vx_repo *r, const char *path, bool *ret, char *why, size_t cap)
+{
+	struct vx_arena a = {0};
+	struct vx_scan_opts o = {.threads = 1};
+	struct scan s = {.repo = r, .o = &o, .emit = "", .why = why, .why_cap = cap};
+	struct worker *w = vx_xcalloc(1, sizeof *w);
+	struct job j = {.path = "", .hi = r->index.n, .ignore = r->ignore, .attrs = r->attrs};
+	pthread_mutex_init(&s.lock, NULL);
+	pthread_cond_init(&s.wake, NULL);
+	w->s = &s;
+	w->a = &a;
+	int res = 0;
+	for (const char *p = path; *p && res == 0 && !j.ignored;) {
+		const char *slash = strchrnul(p, '/');
+		char *upto = vx_arena_strndup(&a, path, (size_t)(slash - path));
+		unsigned char ti = type_at(&s, vx_arena_printf(&a, "%s%s.gitignore", j.path, j.len ? "/" : ""));
+		res = enter(w, &j, ti == DT_REG, false);
+		if (res)
+			break;
+		bool is_directory = *slash || type_at(&s, upto) == DT_DIR;
+		j.ignored = is_ignored(&j, upto, (size_t)(slash - path), (size_t)(p - path), is_directory);
+		j.path = upto;
+		j.len = (uint32_t)(slash - path);
+		p = *slash ? slash + 1 : slash;
+	}
+	if (res == 0)
+		*ret = j.ignored;
+	free(w);
+	pthread_cond_destroy(&s.wake);
+	pthread_mutex_destroy(&s.lock);
+	vx_arena_free(&a);
+	return res;
+}
