@@ -23,7 +23,7 @@ struct vx_file {
 	uint32_t len;
 	uint32_t mode; /* git mode of what is on disk; 0 in front of a look */
 	bool tracked, has_oid;
-	bool hashed;         /* the id was computed, now or in an earlier run, and not read from an index */
+	bool hashed;  /* the id was computed, now or in an earlier run, and not read from an index */
 	bool modules; /* untracked, below a node_modules: in no input set */
 	struct vx_oid oid;
 	struct vx_fstat st; /* of the look that saw it ... */

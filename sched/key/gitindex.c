@@ -128,8 +128,8 @@ static int read_entry(struct reader *r, const struct vx_ix_entry *prev, struct v
 	}
 	e->raw = start;
 	e->mode = be32(start + 24);
-	e->flags = (uint16_t)((flags & 0x8000 ? VX_IX_ASSUME_VALID : 0) | (more & 0x4000 ? VX_IX_SKIP_WORKTREE : 0) | (more & 0x2000 ? VX_IX_INTENT_TO_ADD : 0) |
-	                      (flags & 0x3000 ? VX_IX_UNMERGED : 0));
+	e->flags = (uint16_t)((flags & 0x8000 ? VX_IX_ASSUME_VALID : 0) | (more & 0x4000 ? VX_IX_SKIP_WORKTREE : 0) |
+			      (more & 0x2000 ? VX_IX_INTENT_TO_ADD : 0) | (flags & 0x3000 ? VX_IX_UNMERGED : 0));
 	int res = read_name(r, start, prev, e);
 	if (res)
 		return res;
@@ -299,7 +299,7 @@ bool vx_gitindex_clean(const struct vx_gitindex *x, const struct vx_ix_entry *e,
 	if (e->flags)
 		return false;
 	if (be32(d) != (uint32_t)st->st_ctim.tv_sec || be32(d + 4) != (uint32_t)st->st_ctim.tv_nsec || be32(d + 8) != (uint32_t)st->st_mtim.tv_sec ||
-	    be32(d + 12) != (uint32_t)st->st_mtim.tv_nsec)
+		be32(d + 12) != (uint32_t)st->st_mtim.tv_nsec)
 		return false;
 	if (be32(d + 20) != (uint32_t)st->st_ino || be32(d + 28) != st->st_uid || be32(d + 32) != st->st_gid || be32(d + 36) != (uint32_t)st->st_size)
 		return false;

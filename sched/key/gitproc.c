@@ -240,30 +240,41 @@ int vx_git_open(struct vx_source *s, struct vx_err *err)
 	return 0;
 }
 
-int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+/* The repository that a path lies in, and the path in it. */
+static const char *repo_of(const struct vx_source *s, const char *path, const char **ret_rest)
 {
-	const char *repo = "", *spec = dir;
+	const char *repo = "";
+	*ret_rest = path;
 	for (uint32_t i = 0; i < s->repos.n; i++) {
-		const char *rest = vx_path_below(dir, s->repos.v[i]);
+		const char *rest = vx_path_below(path, s->repos.v[i]);
 		if (rest && strlen(s->repos.v[i]) >= strlen(repo)) {
 			repo = s->repos.v[i];
-			spec = rest;
+			*ret_rest = rest;
 		}
 	}
+	return repo;
+}
+
+int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+{
+	const char *spec, *repo = repo_of(s, dir, &spec);
 	struct listing l = {.s = s, .a = a, .out = out, .err = err, .last_fd = -1, .started_ns = vx_wall_ns()};
 	return list_all(&l, repo, spec);
 }
 
 int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err)
 {
-	const char *args[] = {"check-ignore", "-q", "--", path, NULL};
+	struct vx_arena a = {0};
+	const char *rest, *repo = repo_of(s, path, &rest);
+	const char *args[] = {"check-ignore", "-q", "--", *rest ? rest : ".", NULL};
 	struct vx_buf errout = VX_BUF(64U << 10);
 	int status = 0;
-	int r = run_git(s, s->root, args, NULL, &errout, &status, err);
+	int r = run_git(s, *repo ? vx_arena_printf(&a, "%s/%s", s->root, repo) : s->root, args, NULL, &errout, &status, err);
 	if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) <= 1)
 		*ret = WEXITSTATUS(status) == 0;
 	else if (r == 0)
 		r = vx_err_set(err, -EIO, "git check-ignore failed on %s: %.*s", path, (int)strcspn(vx_buf_str(&errout), "\n"), vx_buf_str(&errout));
 	vx_buf_free(&errout);
+	vx_arena_free(&a);
 	return r;
 }

@@ -28,9 +28,9 @@ struct finder {
 	struct vx_gitrepo *r;
 	char *why;
 	size_t cap;
-	const char *file;  /* being parsed */
+	const char *file; /* being parsed */
 	int depth;
-	bool probing;      /* the file may or may not count: only look whether it matters */
+	bool probing; /* the file may or may not count: only look whether it matters */
 	bool worktree_config, bare;
 	int version;
 	const char *conf_worktree;
@@ -46,9 +46,9 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct finder *f, const 
 }
 
 /* Variables that git obeys and that change what repository or file is meant: git itself is asked where one is set. */
-static const char *const foreign_env[] = {"GIT_DIR",        "GIT_WORK_TREE",    "GIT_INDEX_FILE",      "GIT_COMMON_DIR",        "GIT_OBJECT_DIRECTORY", "GIT_CEILING_DIRECTORIES",
-                                          "GIT_CONFIG",     "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_ATTR_SOURCE", "GIT_NAMESPACE", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-                                          "GIT_DEFAULT_HASH"};
+static const char *const foreign_env[] = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
+	"GIT_CEILING_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_ATTR_SOURCE", "GIT_NAMESPACE",
+	"GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_DEFAULT_HASH"};
 
 static int read_seen(struct finder *f, const char *path, struct vx_buf *b)
 {
@@ -273,7 +273,8 @@ static int apply_extension(struct finder *f, const char *key, const char *v)
 
 static bool counts(const char *key)
 {
-	static const char *const keys[] = {"excludesfile", "attributesfile", "worktree", "checkstat", "autocrlf", "trustctime", "filemode", "bare", "ignorecase", "symlinks"};
+	static const char *const keys[] = {
+		"excludesfile", "attributesfile", "worktree", "checkstat", "autocrlf", "trustctime", "filemode", "bare", "ignorecase", "symlinks"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (vx_streq(key, keys[i]))
 			return true;
@@ -288,7 +289,9 @@ static int variable(void *arg, const char *name, const char *value)
 	if (vx_starts_with(name, "includeif.") && vx_ends_with(name, ".path") && strlen(name) > strlen("includeif..path"))
 		return include_if(f, name, value);
 	if (f->probing)
-		return vx_starts_with(name, "core.") && counts(name + 5) ? refuse(f, "%s sets %s under a condition that only git can judge", f->file, name) : 0;
+		return vx_starts_with(name, "core.") && counts(name + 5)
+			       ? refuse(f, "%s sets %s under a condition that only git can judge", f->file, name)
+			       : 0;
 	if (vx_starts_with(name, "core.") && !strchr(name + 5, '.'))
 		return apply_core(f, name + 5, value);
 	if (vx_starts_with(name, "extensions."))

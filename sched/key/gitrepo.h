@@ -14,9 +14,9 @@
 struct vx_gitrepo {
 	const char *worktree, *gitdir, *commondir; /* absolute, canonical */
 	enum vx_oid_kind kind;
-	bool trust_exec;       /* core.fileMode */
-	bool weak_stat;        /* core.trustctime=false or core.checkStat=minimal: no stat proves anything */
-	bool converts_all;     /* core.autocrlf: any file may differ from its blob */
+	bool trust_exec;                   /* core.fileMode */
+	bool weak_stat;                    /* core.trustctime=false or core.checkStat=minimal: no stat proves anything */
+	bool converts_all;                 /* core.autocrlf: any file may differ from its blob */
 	const char *excludes, *attributes; /* core.excludesFile and core.attributesFile, or their defaults; may not exist */
 	const char *system_attributes;     /* NULL: not to be read */
 	struct vx_strlist seen;            /* every file that was read or found absent, absolute: what a memory of this depends on */

@@ -21,7 +21,7 @@ static bool in_named_class(const char *name, size_t n, unsigned char c, bool *re
 		const char *name;
 		int (*is)(int);
 	} classes[] = {{"alnum", isalnum}, {"alpha", isalpha}, {"blank", isblank}, {"cntrl", iscntrl}, {"digit", isdigit}, {"graph", isgraph},
-	               {"lower", islower}, {"print", isprint}, {"punct", ispunct}, {"space", isspace}, {"upper", isupper}, {"xdigit", isxdigit}};
+		{"lower", islower}, {"print", isprint}, {"punct", ispunct}, {"space", isspace}, {"upper", isupper}, {"xdigit", isxdigit}};
 	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
 		if (strlen(classes[i].name) == n && memcmp(classes[i].name, name, n) == 0)
 			return c < 128 && classes[i].is(c);

@@ -14,7 +14,7 @@
 struct vx_rule {
 	const char *text; /* without the marks that became flags */
 	uint32_t len;
-	uint32_t plain;   /* bytes in front of the first special one */
+	uint32_t plain; /* bytes in front of the first special one */
 	uint8_t flags;
 };
 

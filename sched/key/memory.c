@@ -18,7 +18,7 @@ struct header {
 struct dir_record {
 	struct vx_fstat st;
 	uint32_t path_len, n_names, bytes, total; /* total: of the record with its tail */
-};                                               /* path, NUL, names */
+};                                                /* path, NUL, names */
 
 struct id_record {
 	struct vx_fstat st;
@@ -65,16 +65,17 @@ static bool parse(struct vx_memory *m, const char *blob, size_t n)
 	m->ids = vx_xcalloc(h->n_ids + 1, sizeof *m->ids);
 	for (uint32_t i = 0; i < h->n_dirs; i++) {
 		const struct dir_record *r = (const void *)p;
-		if ((size_t)(end - p) < sizeof *r || r->total % 8 || r->total > (size_t)(end - p) || sizeof *r + r->path_len + 1ULL + r->bytes > r->total ||
-		    dir_path(r)[r->path_len] || !sane_names(dir_path(r) + r->path_len + 1, r->bytes, r->n_names))
+		if ((size_t)(end - p) < sizeof *r || r->total % 8 || r->total > (size_t)(end - p) ||
+			sizeof *r + r->path_len + 1ULL + r->bytes > r->total || dir_path(r)[r->path_len] ||
+			!sane_names(dir_path(r) + r->path_len + 1, r->bytes, r->n_names))
 			return false;
 		m->dirs[m->n_dirs++] = r;
 		p += r->total;
 	}
 	for (uint32_t i = 0; i < h->n_ids; i++) {
 		const struct id_record *r = (const void *)p;
-		if ((size_t)(end - p) < sizeof *r || r->total % 8 || r->total > (size_t)(end - p) || sizeof *r + r->path_len + 1ULL > r->total || id_path(r)[r->path_len] ||
-		    r->oid_n > 32)
+		if ((size_t)(end - p) < sizeof *r || r->total % 8 || r->total > (size_t)(end - p) || sizeof *r + r->path_len + 1ULL > r->total ||
+			id_path(r)[r->path_len] || r->oid_n > 32)
 			return false;
 		m->ids[m->n_ids++] = r;
 		p += r->total;
@@ -152,7 +153,7 @@ struct vx_memory_writer {
 	struct listed {
 		const char *path;
 		struct vx_dir_memory d;
-	} *dirs;
+	} * dirs;
 	const struct vx_file **ids;
 	uint32_t n_dirs, cap_dirs, n_ids, cap_ids;
 };

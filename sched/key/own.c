@@ -19,7 +19,7 @@
 struct vx_own {
 	struct vx_repo **repos; /* the workspace's own first; entries stay where they are */
 	uint32_t n, cap;
-	struct vx_arena a;      /* guarded by `lock` after opening, like `repos` */
+	struct vx_arena a;                       /* guarded by `lock` after opening, like `repos` */
 	struct vx_arena extra[MAX_SCAN_THREADS]; /* what other threads listed when it was opened */
 	struct vx_memory_writer *writer;
 	pthread_mutex_t lock;
@@ -116,7 +116,8 @@ static int nested_repo(struct vx_source *s, const char *mount, struct vx_repo **
 }
 
 /* Lists a directory of a repository, then all of each repository found in it. */
-static int list_repo(struct vx_source *s, const struct vx_repo *r, const char *dir, const struct vx_scan_opts *opts, struct vx_arena *a, struct vx_files *out, char *why, size_t cap)
+static int list_repo(struct vx_source *s, const struct vx_repo *r, const char *dir, const struct vx_scan_opts *opts, struct vx_arena *a,
+	struct vx_files *out, char *why, size_t cap)
 {
 	struct vx_own *o = s->own;
 	struct vx_strlist nested = {0};
@@ -182,7 +183,10 @@ int vx_own_open(struct vx_source *s, char *why, size_t cap)
 	if (r == 0) {
 		if (s->keep)
 			o->writer = vx_memory_writer_new();
-		struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS, .extra = o->extra, .memory = s->memory, .writer = o->writer};
+		struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS,
+			.extra = o->extra,
+			.memory = s->memory,
+			.writer = o->writer};
 		r = list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a, &s->first, why, cap);
 	}
 	if (r) {

@@ -25,7 +25,7 @@
 #define LIST_BYTES (64U << 10)
 
 struct job {
-	const char *path; /* relative to the worktree; "" its top */
+	const char *path;     /* relative to the worktree; "" its top */
 	uint32_t len, lo, hi; /* entries of the index below it */
 	const struct vx_rules *ignore, *attrs;
 	bool ignored; /* lies in an ignored directory: only what is tracked counts */
@@ -35,8 +35,8 @@ struct job {
 struct scan {
 	const struct vx_repo *repo;
 	const struct vx_scan_opts *o;
-	const char *emit; /* put in front of emitted paths: "mount/" or "" */
-	size_t strip;     /* cut from them first: the prefix and its slash */
+	const char *emit;        /* put in front of emitted paths: "mount/" or "" */
+	size_t strip;            /* cut from them first: the prefix and its slash */
 	struct vx_file *tracked; /* by entry of the index, from `first` on; path NULL where it is not on disk */
 	uint32_t first;
 	uint64_t started_ns;
@@ -154,7 +154,7 @@ static int on_tracked(struct worker *w, const struct job *j, uint32_t entry, int
 		mode = 0100755;
 	struct vx_file *f = &w->s->tracked[entry - w->s->first];
 	if (!r->git.weak_stat && (!r->git.converts_all || S_ISLNK(st.st_mode)) && vx_gitindex_clean(&r->index, e, &st, r->git.trust_exec) &&
-	    (S_ISLNK(st.st_mode) || !j->attrs || !vx_attr_match(j->attrs, e->path, e->len, base_at))) {
+		(S_ISLNK(st.st_mode) || !j->attrs || !vx_attr_match(j->attrs, e->path, e->len, base_at))) {
 		vx_gitindex_oid(&r->index, e, &f->oid);
 		f->has_oid = true;
 	}
@@ -382,7 +382,8 @@ static bool from_memory(struct worker *w, const struct job *j, struct vx_dir_mem
 	struct stat st;
 	struct vx_fstat now;
 	const char *key = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
-	if (!m || !vx_memory_dir(m, key, strlen(key), d) || fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+	if (!m || !vx_memory_dir(m, key, strlen(key), d) || fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISDIR(st.st_mode))
 		return false;
 	vx_fstat_of(&st, &now);
 	return vx_fstat_equal(&now, &d->st);
@@ -458,12 +459,15 @@ static int descend(struct worker *w, const char *dir)
 			return 0;
 		}
 		const char *up = j.len ? vx_arena_printf(w->a, "%s/", j.path) : "";
-		unsigned char ti = type_at(s, vx_arena_printf(w->a, "%s.gitignore", up)), ta = type_at(s, vx_arena_printf(w->a, "%s.gitattributes", up));
+		unsigned char ti = type_at(s, vx_arena_printf(w->a, "%s.gitignore", up)),
+			      ta = type_at(s, vx_arena_printf(w->a, "%s.gitattributes", up));
 		int r = enter(w, &j, ti == DT_REG, ta == DT_REG);
 		if (r)
 			return r;
 		struct name n = {.s = vx_arena_strndup(w->a, p, (size_t)(slash - p)), .len = (uint32_t)(slash - p)};
 		n.type = type_at(s, vx_arena_printf(w->a, "%s%s", up, n.s));
+		if (*slash && n.type != DT_DIR)
+			return 0;
 		memcpy(w->path, up, strlen(up));
 		r = on_name(w, &j, &n, s->repo->top_fd);
 		if (r || !s->n)
@@ -511,7 +515,8 @@ static void gather(struct scan *s, struct worker *w, uint32_t n, uint32_t count,
 	vx_files_free(&other);
 }
 
-int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o, struct vx_arena *a, struct vx_files *out, struct vx_strlist *nested, char *why, size_t cap)
+int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o, struct vx_arena *a, struct vx_files *out,
+	struct vx_strlist *nested, char *why, size_t cap)
 {
 	uint32_t n = o->extra && o->threads > 1 ? (o->threads > 64 ? 64 : o->threads) : 1;
 	struct scan s = {.repo = r, .o = o, .started_ns = vx_wall_ns(), .why = why, .why_cap = cap};

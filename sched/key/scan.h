@@ -11,24 +11,25 @@
 #include "memory.h"
 
 struct vx_repo {
-	const char *mount; /* where its worktree lies in the workspace; "" also for one that begins further up */
+	const char *mount;  /* where its worktree lies in the workspace; "" also for one that begins further up */
 	const char *prefix; /* where the workspace lies in its worktree; "" its top */
 	struct vx_gitrepo git;
 	struct vx_gitindex index;
-	int top_fd;        /* its worktree */
+	int top_fd;                            /* its worktree */
 	const struct vx_rules *ignore, *attrs; /* what holds in all of it */
 };
 
 struct vx_scan_opts {
 	uint32_t threads;
-	struct vx_arena *extra;           /* threads - 1 arenas for what other threads list; NULL: one thread */
-	const struct vx_memory *memory;   /* NULL none */
-	struct vx_memory_writer *writer;  /* takes the directories listed; NULL none */
+	struct vx_arena *extra;          /* threads - 1 arenas for what other threads list; NULL: one thread */
+	const struct vx_memory *memory;  /* NULL none */
+	struct vx_memory_writer *writer; /* takes the directories listed; NULL none */
 };
 
 /* Lists `dir` (relative to the repository's worktree; it may name a file) into `out`, unsorted, entries in `a`; appends the workspace-relative
  * directories of repositories found to `nested`. 0; 1 not understood (`why`); -errno. */
-int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o, struct vx_arena *a, struct vx_files *out, struct vx_strlist *nested, char *why, size_t cap);
+int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o, struct vx_arena *a, struct vx_files *out,
+	struct vx_strlist *nested, char *why, size_t cap);
 /* Would an untracked path (relative to the worktree) be ignored? 0, 1 not understood, -errno. */
 int vx_scan_ignored(const struct vx_repo *r, const char *path, bool *ret, char *why, size_t cap);
 

@@ -27,10 +27,10 @@ struct vx_source {
 	struct vx_map tracked;   /* set of tracked paths; git itself only */
 	struct vx_files first;   /* the listing that open made; handed out once */
 	bool first_ready;
-	struct vx_own *own;   /* NULL: git itself */
+	struct vx_own *own; /* NULL: git itself */
 	struct vx_memory *memory;
 	const struct vx_key_memory *keep; /* where the memory lives; NULL nowhere */
-	pthread_mutex_t lock; /* git_env and git are made under it */
+	pthread_mutex_t lock;             /* git_env and git are made under it */
 };
 
 /* own.c. 1: not understood, `why` says what; git itself is to be asked. */
