@@ -26,7 +26,7 @@ struct id_record {
 	uint32_t path_len, oid_n, total, unused;
 }; /* path, NUL */
 
-struct vx_memory {
+struct vx_wtmem {
 	const struct dir_record **dirs;
 	const struct id_record **ids;
 	uint32_t n_dirs, n_ids;
@@ -55,7 +55,7 @@ static bool sane_names(const char *p, size_t bytes, uint32_t n)
 	return p == end;
 }
 
-static bool parse(struct vx_memory *m, const char *blob, size_t n)
+static bool parse(struct vx_wtmem *m, const char *blob, size_t n)
 {
 	const struct header *h = (const void *)blob;
 	const char *p = blob + sizeof *h, *end = blob + n;
@@ -83,20 +83,20 @@ static bool parse(struct vx_memory *m, const char *blob, size_t n)
 	return p == end;
 }
 
-struct vx_memory *vx_memory_load(const struct vx_key_memory *km, const char *root, struct vx_arena *a)
+struct vx_wtmem *vx_wtmem_load(const struct vx_key_memory *km, const char *root, struct vx_arena *a)
 {
-	struct vx_memory *m = vx_xcalloc(1, sizeof *m);
+	struct vx_wtmem *m = vx_xcalloc(1, sizeof *m);
 	void *blob;
 	size_t n;
 	if (km && km->get(km->self, "worktree", root, strlen(root), a, &blob, &n) == 0 && ((uintptr_t)blob % 8 != 0 || !parse(m, blob, n))) {
 		free(m->dirs);
 		free(m->ids);
-		*m = (struct vx_memory){0};
+		*m = (struct vx_wtmem){0};
 	}
 	return m;
 }
 
-void vx_memory_free(struct vx_memory *m)
+void vx_wtmem_free(struct vx_wtmem *m)
 {
 	if (!m)
 		return;
@@ -105,7 +105,7 @@ void vx_memory_free(struct vx_memory *m)
 	free(m);
 }
 
-bool vx_memory_dir(const struct vx_memory *m, const char *path, size_t len, struct vx_dir_memory *ret)
+bool vx_wtmem_dir(const struct vx_wtmem *m, const char *path, size_t len, struct vx_dir_memory *ret)
 {
 	uint32_t lo = 0, hi = m->n_dirs;
 	while (lo < hi) {
@@ -125,7 +125,7 @@ bool vx_memory_dir(const struct vx_memory *m, const char *path, size_t len, stru
 	return false;
 }
 
-bool vx_memory_id(const struct vx_memory *m, const char *path, size_t len, enum vx_oid_kind kind, const struct vx_fstat *st, struct vx_oid *ret)
+bool vx_wtmem_id(const struct vx_wtmem *m, const char *path, size_t len, enum vx_oid_kind kind, const struct vx_fstat *st, struct vx_oid *ret)
 {
 	uint32_t lo = 0, hi = m->n_ids;
 	(void)len;
@@ -149,7 +149,7 @@ bool vx_memory_id(const struct vx_memory *m, const char *path, size_t len, enum 
 	return false;
 }
 
-struct vx_memory_writer {
+struct vx_wtmem_writer {
 	struct listed {
 		const char *path;
 		struct vx_dir_memory d;
@@ -158,12 +158,12 @@ struct vx_memory_writer {
 	uint32_t n_dirs, cap_dirs, n_ids, cap_ids;
 };
 
-struct vx_memory_writer *vx_memory_writer_new(void)
+struct vx_wtmem_writer *vx_wtmem_writer_new(void)
 {
-	return vx_xcalloc(1, sizeof(struct vx_memory_writer));
+	return vx_xcalloc(1, sizeof(struct vx_wtmem_writer));
 }
 
-void vx_memory_writer_free(struct vx_memory_writer *w)
+void vx_wtmem_writer_free(struct vx_wtmem_writer *w)
 {
 	if (!w)
 		return;
@@ -172,7 +172,7 @@ void vx_memory_writer_free(struct vx_memory_writer *w)
 	free(w);
 }
 
-void vx_memory_add_dir(struct vx_memory_writer *w, const char *path, const struct vx_dir_memory *d)
+void vx_wtmem_add_dir(struct vx_wtmem_writer *w, const char *path, const struct vx_dir_memory *d)
 {
 	if (w->n_dirs == w->cap_dirs) {
 		w->cap_dirs = w->cap_dirs ? w->cap_dirs * 2 : 256;
@@ -182,7 +182,7 @@ void vx_memory_add_dir(struct vx_memory_writer *w, const char *path, const struc
 }
 
 /* Not one whose file may have changed unseen right after the look. */
-void vx_memory_add_id(struct vx_memory_writer *w, const struct vx_file *f)
+void vx_wtmem_add_id(struct vx_wtmem_writer *w, const struct vx_file *f)
 {
 	if (!f->has_oid || vx_fstat_racy(&f->st, f->looked_ns))
 		return;
@@ -193,18 +193,18 @@ void vx_memory_add_id(struct vx_memory_writer *w, const struct vx_file *f)
 	w->ids[w->n_ids++] = f;
 }
 
-bool vx_memory_same(const struct vx_memory *m, const struct vx_memory_writer *w)
+bool vx_wtmem_same(const struct vx_wtmem *m, const struct vx_wtmem_writer *w)
 {
 	if (m->n_dirs != w->n_dirs || m->n_ids != w->n_ids)
 		return false;
 	for (uint32_t i = 0; i < w->n_dirs; i++) {
 		struct vx_dir_memory d;
-		if (!vx_memory_dir(m, w->dirs[i].path, strlen(w->dirs[i].path), &d) || d.names != w->dirs[i].d.names)
+		if (!vx_wtmem_dir(m, w->dirs[i].path, strlen(w->dirs[i].path), &d) || d.names != w->dirs[i].d.names)
 			return false;
 	}
 	for (uint32_t i = 0; i < w->n_ids; i++) {
 		struct vx_oid id;
-		if (!vx_memory_id(m, w->ids[i]->path, w->ids[i]->len, (enum vx_oid_kind)w->ids[i]->oid.n, &w->ids[i]->st, &id))
+		if (!vx_wtmem_id(m, w->ids[i]->path, w->ids[i]->len, (enum vx_oid_kind)w->ids[i]->oid.n, &w->ids[i]->st, &id))
 			return false;
 	}
 	return true;
@@ -226,7 +226,7 @@ static void pad(struct vx_buf *b)
 	vx_buf_add(b, zero, (8 - b->len % 8) % 8);
 }
 
-int vx_memory_store(struct vx_memory_writer *w, const struct vx_key_memory *m, const char *root)
+int vx_wtmem_store(struct vx_wtmem_writer *w, const struct vx_key_memory *m, const char *root)
 {
 	struct vx_buf b = VX_BUF(MAX_MEMORY_BYTES);
 	struct header h = {.magic = MAGIC, .n_dirs = w->n_dirs, .n_ids = w->n_ids};

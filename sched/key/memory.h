@@ -14,21 +14,21 @@ struct vx_dir_memory {
 	const char *names; /* n_names times: a type (DT_...) as one byte, the name, a NUL */
 };
 
-struct vx_memory;
+struct vx_wtmem;
 
-struct vx_memory *vx_memory_load(const struct vx_key_memory *m, const char *root, struct vx_arena *a); /* never NULL; empty where there is none */
-void vx_memory_free(struct vx_memory *m);
-bool vx_memory_dir(const struct vx_memory *m, const char *path, size_t len, struct vx_dir_memory *ret);
-bool vx_memory_id(const struct vx_memory *m, const char *path, size_t len, enum vx_oid_kind kind, const struct vx_fstat *st, struct vx_oid *ret);
+struct vx_wtmem *vx_wtmem_load(const struct vx_key_memory *m, const char *root, struct vx_arena *a); /* never NULL; empty where there is none */
+void vx_wtmem_free(struct vx_wtmem *m);
+bool vx_wtmem_dir(const struct vx_wtmem *m, const char *path, size_t len, struct vx_dir_memory *ret);
+bool vx_wtmem_id(const struct vx_wtmem *m, const char *path, size_t len, enum vx_oid_kind kind, const struct vx_fstat *st, struct vx_oid *ret);
 
 /* Building the next one. Paths need not be in order. */
-struct vx_memory_writer;
-struct vx_memory_writer *vx_memory_writer_new(void);
-void vx_memory_writer_free(struct vx_memory_writer *w);
-void vx_memory_add_dir(struct vx_memory_writer *w, const char *path, const struct vx_dir_memory *d);
-void vx_memory_add_id(struct vx_memory_writer *w, const struct vx_file *f);
+struct vx_wtmem_writer;
+struct vx_wtmem_writer *vx_wtmem_writer_new(void);
+void vx_wtmem_writer_free(struct vx_wtmem_writer *w);
+void vx_wtmem_add_dir(struct vx_wtmem_writer *w, const char *path, const struct vx_dir_memory *d);
+void vx_wtmem_add_id(struct vx_wtmem_writer *w, const struct vx_file *f);
 /* Would storing change nothing? */
-bool vx_memory_same(const struct vx_memory *m, const struct vx_memory_writer *w);
-int vx_memory_store(struct vx_memory_writer *w, const struct vx_key_memory *m, const char *root);
+bool vx_wtmem_same(const struct vx_wtmem *m, const struct vx_wtmem_writer *w);
+int vx_wtmem_store(struct vx_wtmem_writer *w, const struct vx_key_memory *m, const char *root);
 
 #endif

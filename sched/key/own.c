@@ -21,7 +21,7 @@ struct vx_own {
 	uint32_t n, cap;
 	struct vx_arena a;                       /* guarded by `lock` after opening, like `repos` */
 	struct vx_arena extra[MAX_SCAN_THREADS]; /* what other threads listed when it was opened */
-	struct vx_memory_writer *writer;
+	struct vx_wtmem_writer *writer;
 	pthread_mutex_t lock;
 };
 
@@ -182,7 +182,7 @@ int vx_own_open(struct vx_source *s, char *why, size_t cap)
 	int r = open_main(s, o, why, cap);
 	if (r == 0) {
 		if (s->keep)
-			o->writer = vx_memory_writer_new();
+			o->writer = vx_wtmem_writer_new();
 		struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS,
 			.extra = o->extra,
 			.memory = s->memory,
@@ -211,7 +211,7 @@ void vx_own_close(struct vx_own *o)
 	free(o->repos);
 	for (uint32_t i = 0; i < MAX_SCAN_THREADS; i++)
 		vx_arena_free(&o->extra[i]);
-	vx_memory_writer_free(o->writer);
+	vx_wtmem_writer_free(o->writer);
 	pthread_mutex_destroy(&o->lock);
 	vx_arena_free(&o->a);
 	free(o);
@@ -258,9 +258,9 @@ int vx_own_remember(struct vx_source *s, const struct vx_files *table)
 		return 0;
 	for (uint32_t i = 0; i < table->n; i++)
 		if (table->v[i]->hashed)
-			vx_memory_add_id(o->writer, table->v[i]);
-	int r = vx_memory_same(s->memory, o->writer) ? 0 : vx_memory_store(o->writer, s->keep, s->root);
-	vx_memory_writer_free(o->writer); /* once is enough: the directories are those of the first list */
+			vx_wtmem_add_id(o->writer, table->v[i]);
+	int r = vx_wtmem_same(s->memory, o->writer) ? 0 : vx_wtmem_store(o->writer, s->keep, s->root);
+	vx_wtmem_writer_free(o->writer); /* once is enough: the directories are those of the first list */
 	o->writer = NULL;
 	return r;
 }

@@ -136,7 +136,7 @@ static void fill(struct worker *w, struct vx_file *f, const char *path, uint32_t
 	f->looked_ns = w->s->started_ns;
 	vx_fstat_of(st, &f->st);
 	if (!f->has_oid && w->s->o->memory)
-		f->has_oid = f->hashed = vx_memory_id(w->s->o->memory, f->path, f->len, w->s->repo->git.kind, &f->st, &f->oid);
+		f->has_oid = f->hashed = vx_wtmem_id(w->s->o->memory, f->path, f->len, w->s->repo->git.kind, &f->st, &f->oid);
 }
 
 /* `dir_fd` and `at`: how to reach it. */
@@ -378,11 +378,11 @@ static bool holds_nothing(int error)
 
 static bool from_memory(struct worker *w, const struct job *j, struct vx_dir_memory *d)
 {
-	const struct vx_memory *m = w->s->o->memory;
+	const struct vx_wtmem *m = w->s->o->memory;
 	struct stat st;
 	struct vx_fstat now;
 	const char *key = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
-	if (!m || !vx_memory_dir(m, key, strlen(key), d) || fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (!m || !vx_wtmem_dir(m, key, strlen(key), d) || fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		!S_ISDIR(st.st_mode))
 		return false;
 	vx_fstat_of(&st, &now);
@@ -497,7 +497,7 @@ static void gather(struct scan *s, struct worker *w, uint32_t n, uint32_t count,
 		for (uint32_t k = 0; k < w[i].nested.n; k++)
 			vx_strlist_add(nested, w[0].a, w[i].nested.v[k]);
 		for (uint32_t k = 0; k < w[i].n_dirs; k++)
-			vx_memory_add_dir(s->o->writer, w[i].dirs[k].path, &w[i].dirs[k].d);
+			vx_wtmem_add_dir(s->o->writer, w[i].dirs[k].path, &w[i].dirs[k].d);
 	}
 	if (other.n)
 		qsort(other.v, other.n, sizeof(struct vx_file *), file_cmp);

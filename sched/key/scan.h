@@ -22,8 +22,8 @@ struct vx_repo {
 struct vx_scan_opts {
 	uint32_t threads;
 	struct vx_arena *extra;          /* threads - 1 arenas for what other threads list; NULL: one thread */
-	const struct vx_memory *memory;  /* NULL none */
-	struct vx_memory_writer *writer; /* takes the directories listed; NULL none */
+	const struct vx_wtmem *memory;  /* NULL none */
+	struct vx_wtmem_writer *writer; /* takes the directories listed; NULL none */
 };
 
 /* Lists `dir` (relative to the repository's worktree; it may name a file) into `out`, unsorted, entries in `a`; appends the workspace-relative

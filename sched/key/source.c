@@ -16,7 +16,7 @@ static int choose(struct vx_source *s, const struct vx_key_memory *memory, struc
 	char why[sizeof s->why - 8] = "VX_FILES says so";
 	const char *force = getenv("VX_FILES");
 	s->keep = memory;
-	s->memory = vx_memory_load(memory, s->root, &s->a);
+	s->memory = vx_wtmem_load(memory, s->root, &s->a);
 	if (!vx_streq(force, "git") && vx_own_open(s, why, sizeof why) == 0) {
 		snprintf(s->why, sizeof s->why, "index");
 		return 0;
@@ -53,7 +53,7 @@ void vx_source_close(struct vx_source *s)
 		return;
 	vx_close(s->root_fd);
 	vx_own_close(s->own);
-	vx_memory_free(s->memory);
+	vx_wtmem_free(s->memory);
 	vx_files_free(&s->first);
 	vx_map_free(&s->tracked);
 	pthread_mutex_destroy(&s->lock);

@@ -28,7 +28,7 @@ struct vx_source {
 	struct vx_files first;   /* the listing that open made; handed out once */
 	bool first_ready;
 	struct vx_own *own; /* NULL: git itself */
-	struct vx_memory *memory;
+	struct vx_wtmem *memory;
 	const struct vx_key_memory *keep; /* where the memory lives; NULL nowhere */
 	pthread_mutex_t lock;             /* git_env and git are made under it */
 };
