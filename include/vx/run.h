@@ -35,6 +35,7 @@ struct vx_run_opts {
 	enum vx_dry dry;
 	int verbosity;
 	enum vx_sandbox_mode sandbox;
+	const char *summary_path;      /* --summarize; NULL not asked for */
 	const char *events_path, *profile_path, *report_html, *report_markdown; /* NULL: not asked for */
 	const char *stats_path;        /* VX_STATS: counters of the run as JSON, for tests and benches */
 	uint64_t start_ns;
@@ -52,7 +53,19 @@ struct vx_plan {
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
 int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err);
 
+struct vx_json;
+struct vx_keyer;
 struct vx_store;
+
+/* A task as --dry and --summarize show it. The caller owns the value. */
+struct vx_task_view {
+	const struct vx_keyer *keyer; /* NULL: no hash, inputs nor key */
+	const char *store_dir, *cache_status, *reason; /* reason: why --affected chose it, or NULL */
+	bool stable, full;            /* stable: the key holds whatever runs; full: inputs, key parts and sandbox too */
+	uint64_t predicted_ns;
+};
+struct vx_json *vx_run_task_json(const struct vx_plan *p, uint32_t task, const struct vx_task_view *v, struct vx_arena *a);
+
 struct vx_key_memory;
 /* The store as the key module's memory; nothing is remembered when it cannot be written. */
 struct vx_key_memory vx_run_key_memory(struct vx_store *s);

@@ -122,113 +122,27 @@ static void remember(struct dry *d)
 		memset(d->history, 0, n * sizeof *d->history);
 }
 
-static struct vx_json *strings(struct vx_strs s, bool negated)
+/* Why --affected chose it; NULL where it did not. */
+static const char *reason_of(const struct dry *d, const struct vx_task *t)
 {
-	struct vx_json *a = vx_json_array();
-	for (uint32_t i = 0; i < s.n; i++)
-		if ((s.v[i][0] == '!') == negated)
-			vx_json_add(a, vx_json_new_str(s.v[i] + negated));
-	return a;
-}
-
-/* Output globs of both kinds, relative to the project: workspace ones lead out of it. */
-static struct vx_json *outputs(struct dry *d, const struct vx_task *t, bool negated)
-{
-	struct vx_json *a = strings(t->decl->cache.out_files, negated);
-	struct vx_strs ws = t->decl->cache.out_workspace_files;
-	const char *dir = d->p->ws.projects[t->project].dir;
-	for (uint32_t i = 0; i < ws.n; i++)
-		if ((ws.v[i][0] == '!') == negated)
-			vx_json_add(a, vx_json_new_str(vx_path_relative(&d->arena, dir, ws.v[i] + negated)));
-	return a;
-}
-
-static struct vx_json *inputs_json(struct dry *d, const struct vx_task *t, const struct vx_key_record *r)
-{
-	struct vx_json *o = vx_json_object();
-	const char *dir = d->p->ws.projects[t->project].dir;
-	char hex[2 * 32 + 1];
-	for (uint32_t i = 0; i < r->n_inputs; i++) {
-		const char *below = vx_path_below(r->inputs[i].path, dir);
-		vx_hex(r->inputs[i].oid.b, r->inputs[i].oid.n, hex);
-		vx_json_set(o, below && *below ? below : vx_path_relative(&d->arena, dir, r->inputs[i].path), vx_json_new_str(hex));
-	}
-	return o;
-}
-
-static struct vx_json *parts_json(const struct vx_key_record *r)
-{
-	struct vx_json *a = vx_json_array();
-	for (uint32_t i = 0; i < r->n_parts; i++) {
-		struct vx_json *o = vx_json_object();
-		vx_json_set(o, "part", vx_json_new_str(r->parts[i].label));
-		vx_json_set(o, "value", vx_json_new_str(r->parts[i].value));
-		vx_json_add(a, o);
-	}
-	return a;
-}
-
-static struct vx_json *sandbox_json(struct dry *d, uint32_t task)
-{
-	struct vx_sbx_spec spec;
-	struct vx_sbx_request request;
-	struct vx_err err = {0};
-	struct vx_sbx_facts facts = vx_sbx_real_facts();
-	vx_run_sandbox_spec(d->p, task, d->store_dir, &d->arena, &spec);
-	if (!vx_sbx_resolve(&spec, &facts, &d->arena, &request, &err))
-		return vx_sbx_request_json(&request);
-	struct vx_json *o = vx_json_object();
-	vx_json_set(o, "refused", vx_json_new_str(err.what));
-	return o;
+	const struct vx_selection *sel = &d->p->sel;
+	for (uint32_t k = 0; d->o->affected && sel->reasons && k < sel->n_tasks; k++)
+		if (sel->tasks[k].project == t->project && !strcmp(sel->tasks[k].task, t->decl->name))
+			return sel->reasons[k];
+	return NULL;
 }
 
 static struct vx_json *task_json(struct dry *d, uint32_t i)
 {
 	const struct vx_task *t = &d->p->graph.tasks[i];
-	const struct vx_project *p = &d->p->ws.projects[t->project];
-	const struct vx_task_decl *decl = t->decl;
-	const struct vx_key_record *r = vx_key_get(d->keyer, i);
-	struct vx_json *o = vx_json_object(), *deps = vx_json_array();
-	char hex[VX_DIGEST_HEX];
-	vx_json_set(o, "id", vx_json_new_str(t->id));
-	vx_json_set(o, "project", vx_json_new_str(p->name));
-	vx_json_set(o, "task", vx_json_new_str(decl->name));
-	vx_json_set(o, "dir", vx_json_new_str(p->dir));
-	if (decl->has_exec)
-		vx_json_set(o, "command", vx_json_new_str(decl->exec.command));
-	for (uint32_t k = 0; k < t->n_deps; k++)
-		vx_json_add(deps, vx_json_new_str(d->p->graph.tasks[t->deps[k]].id));
-	vx_json_set(o, "deps", deps);
-	vx_json_set(o, "requested", vx_json_new_bool(t->requested));
-	vx_json_set(o, "cacheStatus", vx_json_new_str(status_words[d->status[i]]));
-	if (d->stable[i] && r) {
-		vx_hex(r->key.b, VX_DIGEST_BYTES, hex);
-		vx_json_set(o, "hash", vx_json_new_str(hex));
-	}
-	vx_json_set(o, "cache", vx_json_new_bool(decl->has_cache));
-	vx_json_set(o, "persistent", vx_json_new_bool(decl->has_exec && decl->exec.persistent));
-	vx_json_set(o, "outputs", outputs(d, t, false));
-	vx_json_set(o, "excludedOutputs", outputs(d, t, true));
-	struct vx_json *env = vx_json_array();
-	for (uint32_t k = 0; k < decl->cache.env.n; k++)
-		vx_json_add(env, vx_json_new_str(decl->cache.env.v[k]));
-	vx_json_set(o, "env", env);
-	struct vx_json *pass = vx_json_array();
-	for (uint32_t k = 0; k < decl->exec.pass_through.n; k++)
-		vx_json_add(pass, vx_json_new_str(decl->exec.pass_through.v[k]));
-	vx_json_set(o, "passThroughEnv", pass);
-	vx_json_set(o, "predictedMs", vx_json_new_int((int64_t)(d->history[i].duration_ns / 1000000)));
-	if (d->o->affected && d->p->sel.reasons)
-		for (uint32_t k = 0; k < d->p->sel.n_tasks; k++)
-			if (d->p->sel.tasks[k].project == t->project && !strcmp(d->p->sel.tasks[k].task, decl->name) && d->p->sel.reasons[k])
-				vx_json_set(o, "reason", vx_json_new_str(d->p->sel.reasons[k]));
-	if (d->o->dry == VX_DRY_FULL && r) {
-		vx_json_set(o, "inputs", inputs_json(d, t, r));
-		vx_json_set(o, "key", parts_json(r));
-		if (decl->has_exec && decl->exec.sandboxed)
-			vx_json_set(o, "sandbox", sandbox_json(d, i));
-	}
-	return o;
+	struct vx_task_view v = {.keyer = d->keyer,
+	                         .store_dir = d->store_dir,
+	                         .cache_status = status_words[d->status[i]],
+	                         .stable = d->stable[i],
+	                         .full = d->o->dry == VX_DRY_FULL,
+	                         .predicted_ns = d->history[i].duration_ns,
+	                         .reason = reason_of(d, t)};
+	return vx_run_task_json(d->p, i, &v, &d->arena);
 }
 
 /* The whole is written task by task: a plan of ten thousand tasks need not stand in memory as one tree. */
@@ -281,10 +195,9 @@ static void print_text(struct dry *d)
 		if (vx_task_is_group(t))
 			continue;
 		vx_buf_printf(&b, "%-11s %s%s", status_words[d->status[g->topo[i]]], t->id, t->requested ? "" : "  (needed)");
-		if (d->o->affected && d->p->sel.reasons)
-			for (uint32_t k = 0; k < d->p->sel.n_tasks; k++)
-				if (d->p->sel.tasks[k].project == t->project && !strcmp(d->p->sel.tasks[k].task, t->decl->name) && d->p->sel.reasons[k])
-					vx_buf_printf(&b, "  because %s", d->p->sel.reasons[k]);
+		const char *reason = reason_of(d, t);
+		if (reason)
+			vx_buf_printf(&b, "  because %s", reason);
 		vx_buf_printf(&b, "\n            %s\n", t->decl->exec.command);
 	}
 	if (!g->n_tasks)

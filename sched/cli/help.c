@@ -38,6 +38,7 @@ static const char run_help[] =
 	"  --output-logs full|errors-only|hash-only|none\n"
 	"  --dry[=text|json|full]      the plan, and nothing is run\n"
 	"  --verbosity N\n"
+	"  --summarize[=PATH]          the run and every part of every key as JSON (vx-summary.json)\n"
 	"  --events PATH               one line of JSON for each change of state\n"
 	"  --profile[=PATH]            Chrome trace (vx-profile.json)\n"
 	"  --report[=html|markdown]    a page about the run (vx-report.html, vx-report.md)\n"

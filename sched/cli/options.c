@@ -206,6 +206,8 @@ static int take_file(struct parse *p, const char *name, const char *value)
 {
 	if (!strcmp(name, "events"))
 		p->o->events_path = value;
+	else if (!strcmp(name, "summarize"))
+		p->o->summary_path = value ? value : "vx-summary.json";
 	else
 		p->o->profile_path = value ? value : "vx-profile.json";
 	return 0;
@@ -254,6 +256,7 @@ static const struct option options[] = {
 	{"output-logs", 0, ARG_VALUE, take_logs, NULL},
 	{"dry", 0, ARG_OPTIONAL, take_dry, NULL},
 	{"dry-run", 0, ARG_OPTIONAL, take_dry, NULL},
+	{"summarize", 0, ARG_OPTIONAL, take_file, NULL},
 	{"events", 0, ARG_VALUE, take_file, NULL},
 	{"profile", 0, ARG_OPTIONAL, take_file, NULL},
 	{"report", 0, ARG_OPTIONAL, take_report, NULL},

@@ -285,6 +285,7 @@ static void do_done(struct loop *l, const struct vx_core_decision *d)
 	struct loop_task *t = &l->t[d->task];
 	const struct vx_task *g = &l->g->tasks[d->task];
 	char hex[VX_DIGEST_HEX] = "";
+	t->result = d->result;
 	if (t->keyed)
 		vx_hex(vx_key_get(l->keyer, d->task)->key.b, VX_DIGEST_BYTES, hex);
 	struct vx_task_end e = {.task = d->task, .id = g->id, .requested = g->requested, .result = d->result, .status = t->status, .note = t->note, .flaky = d->flaky};

@@ -53,6 +53,7 @@ struct loop_task {
 	size_t stored_bytes;
 	struct vx_buf packed;     /* the log in stored form while a save is under way */
 	const char *status, *note;
+	enum vx_result result;    /* 0 until DO_DONE */
 	uint64_t start_ns, end_ns, cpu_ns, peak_bytes;
 	bool peak_is_tree, leftover_cut;
 	uint64_t stop_deadline_ns; /* SIGKILL then; 0 none */
@@ -139,6 +140,9 @@ void vx_ready_free(struct vx_ready *r);
 
 /* ending.c */
 const char *loop_status(struct loop *l, uint32_t task, const struct vx_done *d); /* NULL: it ended well; in the run's arena */
+
+/* summary.c: --summarize */
+void loop_write_summary(struct loop *l);
 
 /* stats.c */
 void loop_write_stats(struct loop *l);
