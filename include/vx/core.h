@@ -61,41 +61,41 @@ struct vx_core;
 #define VX_CORE_ALL UINT32_MAX /* EV_GRACE_OVER: the interrupt's grace */
 
 enum vx_verdict {
-	VX_V_LATE,     /* not known yet: ask by DO_KEY once every upstream is done */
-	VX_V_HIT,      /* an entry and its artifact exist */
-	VX_V_MISS,     /* cached, no entry: run and save */
-	VX_V_NOCACHE,  /* run, save nothing */
-	VX_V_FAILED,   /* the key could not be made (a runtime probe failed): the task fails */
+	VX_V_LATE,    /* not known yet: ask by DO_KEY once every upstream is done */
+	VX_V_HIT,     /* an entry and its artifact exist */
+	VX_V_MISS,    /* cached, no entry: run and save */
+	VX_V_NOCACHE, /* run, save nothing */
+	VX_V_FAILED,  /* the key could not be made (a runtime probe failed): the task fails */
 };
 
 enum vx_continue { VX_CONTINUE_DEPS_OK, VX_CONTINUE_NEVER, VX_CONTINUE_ALWAYS };
 
 struct vx_core_task {
-	const uint32_t *deps;      /* borrowed for the core's life */
+	const uint32_t *deps; /* borrowed for the core's life */
 	uint32_t n_deps;
 	bool group, persistent, requested, exclusive, waits_ready; /* waits_ready: persistent with readyWhen */
-	enum vx_verdict verdict;   /* of stable tasks; VX_V_LATE otherwise */
-	uint32_t cpus;             /* slots it takes; cut to the number there are */
-	uint64_t memory_bytes;     /* 0: not counted */
+	enum vx_verdict verdict;                                   /* of stable tasks; VX_V_LATE otherwise */
+	uint32_t cpus;                                             /* slots it takes; cut to the number there are */
+	uint64_t memory_bytes;                                     /* 0: not counted */
 	uint32_t retries;
-	uint64_t predicted_ns;     /* from history; 0 unknown */
-	uint32_t weight;           /* number of transitive dependents */
+	uint64_t predicted_ns; /* from history; 0 unknown */
+	uint32_t weight;       /* number of transitive dependents */
 };
 
 struct vx_core_opts {
 	uint32_t slots;
-	uint64_t memory_bytes;     /* admitted against this; 0 no limit */
+	uint64_t memory_bytes; /* admitted against this; 0 no limit */
 	enum vx_continue policy;
 	uint32_t restore_lane, save_lane; /* how many at once; more wait in order */
 };
 
 enum vx_core_kind {
-	VX_EV_KEYED = 1,  /* verdict */
-	VX_EV_RESTORED,   /* ok; false = damaged, treat as a miss */
+	VX_EV_KEYED = 1, /* verdict */
+	VX_EV_RESTORED,  /* ok; false = damaged, treat as a miss */
 	VX_EV_STARTED,
-	VX_EV_READY,      /* a persistent task's readyWhen line */
-	VX_EV_EXITED,     /* ok, interrupted attempts too; `save`: may its result be saved */
-	VX_EV_LOST,       /* run again once, then failed */
+	VX_EV_READY,  /* a persistent task's readyWhen line */
+	VX_EV_EXITED, /* ok, interrupted attempts too; `save`: may its result be saved */
+	VX_EV_LOST,   /* run again once, then failed */
 	VX_EV_CAPTURED,
 	VX_EV_SETTLED,
 	VX_EV_INTERRUPT,  /* first signal: stop everything with `signal`; second: SIGKILL */
@@ -113,7 +113,11 @@ struct vx_core_event {
 enum vx_core_do { VX_DO_KEY = 1, VX_DO_RESTORE, VX_DO_RUN, VX_DO_SAVE, VX_DO_STOP, VX_DO_RETRY, VX_DO_DONE, VX_DO_END };
 
 enum vx_result {
-	VX_R_SUCCESS = 1, VX_R_HIT, VX_R_FAILED, VX_R_SKIPPED, VX_R_ABORTED, /* aborted: an interrupt or `never` ended it or kept it from starting; not counted */
+	VX_R_SUCCESS = 1,
+	VX_R_HIT,
+	VX_R_FAILED,
+	VX_R_SKIPPED,
+	VX_R_ABORTED,     /* aborted: an interrupt or `never` ended it or kept it from starting; not counted */
 	VX_R_NOT_STARTED, /* a server that nobody needed */
 };
 
@@ -121,21 +125,21 @@ struct vx_core_decision {
 	enum vx_core_do what;
 	uint32_t task;
 	uint16_t attempt;
-	int signal;              /* DO_STOP */
-	enum vx_result result;   /* DO_DONE */
-	bool flaky;              /* DO_DONE: passed after a failure */
-	bool unsaved;            /* DO_RUN: the result will not be saved whatever happens (a failed upstream) */
-	uint32_t blocker;        /* DO_DONE skipped: the failed task at the root of its block */
-	int code;                /* DO_END: 0, 1, 128 + n */
+	int signal;            /* DO_STOP */
+	enum vx_result result; /* DO_DONE */
+	bool flaky;            /* DO_DONE: passed after a failure */
+	bool unsaved;          /* DO_RUN: the result will not be saved whatever happens (a failed upstream) */
+	uint32_t blocker;      /* DO_DONE skipped: the failed task at the root of its block */
+	int code;              /* DO_END: 0, 1, 128 + n */
 };
 
 struct vx_core_counts {
-	uint32_t total, done;      /* groups not counted */
-	uint32_t running;          /* trees that live now, servers too */
-	uint32_t ready;            /* wait for a slot */
+	uint32_t total, done;       /* groups not counted */
+	uint32_t running;           /* trees that live now, servers too */
+	uint32_t ready;             /* wait for a slot */
 	uint32_t restoring, saving; /* on the lanes now */
 	uint32_t failed, skipped, hits;
-	uint32_t executed;         /* ran to a result of their own: success or failed */
+	uint32_t executed; /* ran to a result of their own: success or failed */
 	uint32_t slots_used;
 };
 

@@ -30,12 +30,12 @@ struct vx_report_opts {
 	bool broad;
 	enum vx_output_logs logs;
 	int verbosity;
-	uint32_t n_tasks;             /* not counting groups */
+	uint32_t n_tasks; /* not counting groups */
 	uint32_t n_projects;
 	uint32_t slots;
 	uint64_t start_ns;
-	int out_fd, err_fd;           /* 1 and 2 */
-	const char *const *env;       /* CI, GITHUB_ACTIONS, NO_COLOR, FORCE_COLOR, TERM, COLUMNS; "NAME=value", NULL-terminated */
+	int out_fd, err_fd;     /* 1 and 2 */
+	const char *const *env; /* CI, GITHUB_ACTIONS, NO_COLOR, FORCE_COLOR, TERM, COLUMNS; "NAME=value", NULL-terminated */
 };
 
 enum vx_cache_outcome { VX_C_MISS, VX_C_UP_TO_DATE, VX_C_RESTORED, VX_C_NOCACHE };
@@ -47,14 +47,14 @@ struct vx_task_end {
 	bool requested;
 	enum vx_result result;
 	enum vx_cache_outcome cache;
-	const char *status;           /* "exit 2", "exit 137, 128 + SIGKILL", "timed out", "lost", "skipped: lib#build failed" ...; NULL when fine */
+	const char *status; /* "exit 2", "exit 137, 128 + SIGKILL", "timed out", "lost", "skipped: lib#build failed" ...; NULL when fine */
 	const char *key_hex;
 	uint64_t wall_ns, cpu_ns, peak_bytes, saved_ns; /* saved_ns: what a hit's command had taken */
 	bool flaky, leftover_cut, peak_is_tree;
 	const struct vx_tasklog *log; /* executed: what it printed; NULL otherwise */
 	const void *stored;           /* hit: the stored log */
 	size_t stored_bytes;
-	const char *note;             /* extra lines: violations, "not saved: src/a.c changed while it ran"; NULL */
+	const char *note; /* extra lines: violations, "not saved: src/a.c changed while it ran"; NULL */
 };
 
 struct vx_run_end {
@@ -63,8 +63,8 @@ struct vx_run_end {
 	struct vx_core_counts counts;
 	uint32_t workers, up_to_date, restored, missed, nocache, not_saved;
 	uint64_t saved_ns;
-	int signal;                   /* interrupted by; 0 */
-	const char *log_hint;         /* NULL */
+	int signal;           /* interrupted by; 0 */
+	const char *log_hint; /* NULL */
 };
 
 struct vx_report;
@@ -74,14 +74,14 @@ void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool 
 void vx_report_output(struct vx_report *r, uint32_t task, int stream, const void *p, size_t n); /* masked; streamed or not as the mode says */
 void vx_report_retry(struct vx_report *r, uint32_t task, uint16_t attempt, const char *why);
 void vx_report_ready(struct vx_report *r, uint32_t task);
-void vx_report_exited(struct vx_report *r, uint32_t task);          /* its attempt is over, the result is not final: saving, or to be repeated */
+void vx_report_exited(struct vx_report *r, uint32_t task); /* its attempt is over, the result is not final: saving, or to be repeated */
 void vx_report_ended(struct vx_report *r, const struct vx_task_end *e);
 void vx_report_warn(struct vx_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* one line on stderr */
-void vx_report_counts(struct vx_report *r, const struct vx_core_counts *c);    /* for the meters of the live rows; before a tick */
+void vx_report_counts(struct vx_report *r, const struct vx_core_counts *c); /* for the meters of the live rows; before a tick */
 void vx_report_tick(struct vx_report *r, uint64_t now_ns);
-int vx_report_next_tick_ms(const struct vx_report *r, uint64_t now_ns);        /* -1: no tick is needed */
-void vx_report_interrupted(struct vx_report *r);                               /* the first signal: the live rows go and do not come back */
-void vx_report_finish(struct vx_report *r, const struct vx_run_end *e);  /* failure frames, footer */
+int vx_report_next_tick_ms(const struct vx_report *r, uint64_t now_ns); /* -1: no tick is needed */
+void vx_report_interrupted(struct vx_report *r);                        /* the first signal: the live rows go and do not come back */
+void vx_report_finish(struct vx_report *r, const struct vx_run_end *e); /* failure frames, footer */
 
 /* "1.23s", "340ms", "2m 05s"; and "1.5 GB"; into ret, returned. */
 const char *vx_fmt_ns(uint64_t ns, char *ret, size_t cap);

@@ -29,9 +29,10 @@ void vx_masks_free(struct vx_masks *m);
 struct vx_tasklog *vx_tasklog_new(const struct vx_masks *masks); /* masks may be NULL */
 void vx_tasklog_free(struct vx_tasklog *l);
 /* `shown` (may be NULL) gets the masked bytes that became final with this call, for streaming. */
-void vx_tasklog_add(struct vx_tasklog *l, int stream, const void *p, size_t n, void (*shown)(void *arg, int stream, const void *p, size_t n), void *arg);
+void vx_tasklog_add(
+	struct vx_tasklog *l, int stream, const void *p, size_t n, void (*shown)(void *arg, int stream, const void *p, size_t n), void *arg);
 void vx_tasklog_end(struct vx_tasklog *l, void (*shown)(void *arg, int stream, const void *p, size_t n), void *arg);
-void vx_tasklog_clear(struct vx_tasklog *l);                     /* between attempts */
+void vx_tasklog_clear(struct vx_tasklog *l); /* between attempts */
 bool vx_tasklog_empty(const struct vx_tasklog *l);
 uint64_t vx_tasklog_cut_bytes(const struct vx_tasklog *l);
 
