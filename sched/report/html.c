@@ -69,17 +69,13 @@ static void run(struct vx_trace *t, struct vx_buf *b)
 	const struct vx_run_end *e = &t->end;
 	const uint32_t *chain;
 	uint32_t n;
-	uint64_t critical_ns = vx_trace_critical(t, &chain, &n), work_ns = 0;
+	uint64_t critical_ns = vx_trace_critical(t, &chain, &n);
 
 	vx_buf_adds(b, "\"critical\":[");
 	for (uint32_t k = 0; k < n; k++)
 		vx_buf_printf(b, "%s%u", k ? "," : "", chain[k]);
-	for (uint32_t k = 0; k < t->n_spans; k++)
-		work_ns += t->spans[k].lane == LANE_RUN ? t->spans[k].end_ns - t->spans[k].start_ns : 0;
-	uint64_t spread_ns = t->slots ? work_ns / t->slots : 0;
 	vx_buf_printf(b, "],\n\"run\":{\"code\":%d,\"wall\":%.3f,\"critical\":%.3f,\"ideal\":%.3f,\"saved\":%.3f,\"slots\":%u,\"workers\":%u,",
-		e->code, ms(t->end_ns - t->start_ns), ms(critical_ns), ms(critical_ns > spread_ns ? critical_ns : spread_ns), ms(e->saved_ns),
-		t->slots, e->workers);
+		e->code, ms(t->end_ns - t->start_ns), ms(critical_ns), ms(trace_ideal(t)), ms(e->saved_ns), t->slots, e->workers);
 	vx_buf_printf(b,
 		"\"total\":%u,\"executed\":%u,\"failed\":%u,\"skipped\":%u,\"upToDate\":%u,\"restored\":%u,\"missed\":%u,\"nocache\":%u,\"notSaved\":%u,",
 		e->counts.total, e->counts.executed, e->counts.failed, e->counts.skipped, e->up_to_date, e->restored, e->missed, e->nocache,

@@ -148,8 +148,10 @@ void vx_trace_decision(struct vx_trace *t, uint64_t now_ns, const struct vx_core
 		return; /* those are told, with more to say, by vx_trace_ended and vx_trace_finish */
 	if (d->what <= VX_DO_SAVE)
 		open_span(t, d->task, (enum lane)lanes[d->what], d->attempt, now_ns);
-	if (d->what == VX_DO_RUN)
+	if (d->what == VX_DO_RUN) {
 		t->task[d->task].attempts = d->attempt;
+		t->task[d->task].run_ns = now_ns;
+	}
 	struct vx_buf *b = line(t, now_ns, names[d->what], d->task);
 	if (b && d->attempt)
 		vx_buf_printf(b, ",\"attempt\":%u", d->attempt);
@@ -168,9 +170,6 @@ static void note_event(struct vx_trace *t, uint64_t now_ns, const struct vx_core
 		break;
 	case VX_EV_RESTORED:
 		close_span(t, e->task, LANE_RESTORE, e->ok, now_ns);
-		break;
-	case VX_EV_STARTED:
-		t->task[e->task].started_ns = now_ns;
 		break;
 	case VX_EV_EXITED:
 	case VX_EV_LOST:
@@ -350,4 +349,15 @@ uint64_t vx_trace_critical(struct vx_trace *t, const uint32_t **ret_tasks, uint3
 	if (ret_n)
 		*ret_n = t->n_critical;
 	return t->critical_ns;
+}
+
+uint64_t trace_ideal(struct vx_trace *t)
+{
+	uint64_t work_ns = 0, critical_ns = vx_trace_critical(t, NULL, NULL);
+
+	for (uint32_t k = 0; k < t->n_spans; k++)
+		if (t->spans[k].lane == LANE_RUN && !t->in[t->spans[k].task].persistent)
+			work_ns += t->spans[k].end_ns - t->spans[k].start_ns;
+	uint64_t spread_ns = t->slots ? work_ns / t->slots : 0;
+	return critical_ns > spread_ns ? critical_ns : spread_ns;
 }

@@ -19,7 +19,7 @@ struct span {
 
 struct traced {
 	uint32_t open[LANES]; /* index of the open span, plus 1; 0 none */
-	uint64_t started_ns;  /* of the last attempt */
+	uint64_t run_ns;      /* when its last attempt was given to a worker */
 	uint64_t ns;          /* in slots and lanes, for the critical path: from the first decision to the release of dependents */
 	uint64_t wall_ns, cpu_ns, peak_bytes, saved_ns;
 	uint8_t result, cache;
@@ -59,6 +59,8 @@ struct vx_trace {
 };
 
 extern const char *const trace_lane_names[LANES];
+/* No schedule of this run's tasks is shorter than its critical path, nor than all its work spread evenly over the slots. */
+uint64_t trace_ideal(struct vx_trace *t);
 const char *trace_result(uint8_t result);
 const char *trace_cache(const struct traced *t);
 
