@@ -119,6 +119,9 @@ int vx_boxhost_main(int argc, char **argv)
 	for (int fd = BOX_FD_SOCKET; fd <= BOX_FD_INIT; fd++)
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 			return 1;
+	/* What whoever started vx has left open is not for bubblewrap and vx-init either. */
+	if (close_range(BOX_FD_INIT + 1, ~0U, 0) < 0)
+		return 1;
 	signal(SIGPIPE, SIG_IGN);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return 1;

@@ -34,7 +34,13 @@ def start(tasks, extra_env=None):
     with open(spec, "w") as f:
         json.dump(tasks, f)
     env = dict(os.environ, HOME=HOME, T_HOSTONLY="1", VX_INIT=init, **(extra_env or {}))
-    p = subprocess.Popen([boxrun, "-r", results, spec], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    leak = os.open(boxrun, os.O_RDONLY)  # descriptors that whoever started vx has left open
+    for fd in (10, 11, 40):
+        os.dup2(leak, fd)
+    p = subprocess.Popen([boxrun, "-r", results, spec], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         pass_fds=(10, 11, 40))
+    for fd in (leak, 10, 11, 40):
+        os.close(fd)
     return p, results
 
 
