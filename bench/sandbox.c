@@ -91,7 +91,8 @@ static void add(struct vx_strlist *l, const char *a, const char *b, const char *
 /* The same request as options of bubblewrap. */
 static const char *const *bwrap_argv(const struct vx_sbx_request *r)
 {
-	static const char *const covers[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/mtrr", "/proc/acpi", "/proc/fs", "/proc/pressure"};
+	static const char *const covers[] = {
+		"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/mtrr", "/proc/acpi", "/proc/fs", "/proc/pressure"};
 	struct vx_strlist l = {0};
 
 	add(&l, "bwrap", NULL, NULL);
@@ -308,14 +309,15 @@ static void report(const struct point *p, int rounds, int tasks)
 
 	snprintf(name, sizeof name, "sandbox-g%d-c%d.json", p->grants, p->concurrency);
 	FILE *f = result_file(name);
-	fprintf(f, "{\"bench\": \"sandbox, %d grants, concurrency %d\", \"rounds\": %d, \"per\": %d, \"cpus\": %ld, \"rows\": [", p->grants, p->concurrency, rounds, tasks,
-		sysconf(_SC_NPROCESSORS_ONLN));
+	fprintf(f, "{\"bench\": \"sandbox, %d grants, concurrency %d\", \"rounds\": %d, \"per\": %d, \"cpus\": %ld, \"rows\": [", p->grants,
+		p->concurrency, rounds, tasks, sysconf(_SC_NPROCESSORS_ONLN));
 	for (int w = 0; w < WAYS; w++) {
 		if (w == SRT && !srt_in)
 			continue;
 		double wall = median(p->wall[w], rounds, &lo, &hi), wlo = lo, whi = hi, cpu = median(p->cpu[w], rounds, &lo, &hi);
-		fprintf(f, "%s\n {\"label\": \"%s\", \"wall_ms\": %.3f, \"wall_ms_min\": %.3f, \"wall_ms_max\": %.3f, \"cpu_ms\": %.3f, \"ratio\": %.3f}", w ? "," : "", labels[w],
-			wall, wlo, whi, cpu, wall / base);
+		fprintf(f,
+			"%s\n {\"label\": \"%s\", \"wall_ms\": %.3f, \"wall_ms_min\": %.3f, \"wall_ms_max\": %.3f, \"cpu_ms\": %.3f, \"ratio\": %.3f}",
+			w ? "," : "", labels[w], wall, wlo, whi, cpu, wall / base);
 	}
 	fprintf(f, "\n]}\n");
 	fclose(f);
@@ -337,7 +339,8 @@ static void draw(const struct point *p, int n_points, int rounds)
 		for (int w = 0; w < WAYS; w++) {
 			double v = median(p[i].wall[w], rounds, &lo, &hi), h = v / top * 200;
 			int x = 40 + i * 130 + w * 26;
-			fprintf(f, "<rect x='%d' y='%.1f' width='22' height='%.1f' fill='%s'/><text x='%d' y='%.1f'>%.1f</text>\n", x, 240 - h, h, color[w], x, 236 - h, v);
+			fprintf(f, "<rect x='%d' y='%.1f' width='22' height='%.1f' fill='%s'/><text x='%d' y='%.1f'>%.1f</text>\n", x, 240 - h, h,
+				color[w], x, 236 - h, v);
 		}
 	for (int i = 0; i < n_points; i++)
 		fprintf(f, "<text x='%d' y='256'>%d grants, %d at once</text>\n", 40 + i * 130, p[i].grants, p[i].concurrency);
@@ -352,7 +355,8 @@ static double open_ns(bool inside)
 {
 	struct vx_task_desc d;
 	char out[VX_MAX_PATH], text[64] = "";
-	const char *argv[] = {vx_arena_printf(&arena, "%s/p/g1/bench", workspace), "-opens", vx_arena_printf(&arena, "%s/p/g1/file", workspace), NULL};
+	const char *argv[] = {
+		vx_arena_printf(&arena, "%s/p/g1/bench", workspace), "-opens", vx_arena_printf(&arena, "%s/p/g1/file", workspace), NULL};
 
 	snprintf(out, sizeof out, "%s/opens", workspace);
 	int fd = vx_open(AT_FDCWD, out, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -454,7 +458,8 @@ static void prepare(const char *self)
 	null_fd = vx_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	rules_fd = vx_memfd("rules");
 	newer_fd = vx_memfd("newer");
-	if (box_seccomp_rules(BOX_ARCH_NATIVE, (struct box_seccomp){.no_unix = true, .no_net = true}, rules_fd) < 0 || box_seccomp_newer(BOX_ARCH_NATIVE, newer_fd) < 0)
+	if (box_seccomp_rules(BOX_ARCH_NATIVE, (struct box_seccomp){.no_unix = true, .no_net = true}, rules_fd) < 0 ||
+		box_seccomp_newer(BOX_ARCH_NATIVE, newer_fd) < 0)
 		die("filters", "cannot be made");
 	start_srt();
 	for (int i = 0; i < MAX_CONCURRENCY; i++)

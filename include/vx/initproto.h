@@ -9,7 +9,7 @@
  *   9        the command's stderr
  *   10       where bubblewrap made the binds itself: what must have been bound, a memfd (struct vx_init_checks); else not open
  *
- * Sequence: READY once vx-init runs; STARTED when the command has been executed, or FAILED; EXITED when the command has ended, everything that it
+ * Sequence: READY once vx-init runs; it waits for VX_INIT_GO (the box host mounts meanwhile); STARTED when the command has been executed, or FAILED; EXITED when the command has ended, everything that it
  * left has been killed and reaped, and nothing but vx-init is alive. Then vx-init exits, and the namespace with it. When the control socket ends
  * (the box host died) vx-init exits at once. Commands are signals to pass on to everything inside; SIGKILL is not among them: for
  * that the box host kills vx-init itself. */
@@ -68,8 +68,10 @@ struct vx_init_msg {
 	uint64_t max_rss_kib;        /* EXITED: of the largest of them */
 };
 
+#define VX_INIT_GO (-1)
+
 struct vx_init_cmd {
-	int32_t signal;
+	int32_t signal; /* or VX_INIT_GO, once */
 };
 
 #endif

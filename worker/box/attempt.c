@@ -42,7 +42,7 @@ static void clean_up(struct host *h, struct vx_buf *untouched)
 	a->control = vx_close(a->control);
 	a->errors = vx_close(a->errors);
 	a->pidfd = vx_close(a->pidfd);
-	tree_drop(&h->base);
+	tree_forget(&a->tree);
 	place_sweep(&a->places, untouched);
 }
 
@@ -79,6 +79,25 @@ static int read_request(struct host *h, int fd, const char **ret_record_dir, str
 	return r < 0 ? vx_err_set(err, r, "sandbox: the request did not arrive whole: %s", vx_strerror(r)) : 0;
 }
 
+/* What of /proc root's uid could write is bound read-only over itself, before everything else. */
+static void add_covers(struct host *h)
+{
+	struct vx_sbx_request *r = &h->at.r;
+
+	if (r->weaker || !h->n_covers)
+		return;
+	struct vx_mount *m = vx_arena_array(&h->at.arena, r->n_mounts + h->n_covers, sizeof *m);
+	for (uint32_t i = 0; i < h->n_covers; i++)
+		m[i] = (struct vx_mount){.kind = VX_MNT_BIND,
+			.why = VX_WHY_BASE,
+			.source = h->covers[i].path,
+			.target = h->covers[i].path,
+			.source_is_dir = h->covers[i].is_dir};
+	memcpy(m + h->n_covers, r->mounts, r->n_mounts * sizeof *m);
+	r->mounts = m;
+	r->n_mounts += h->n_covers;
+}
+
 void attempt_begin(struct host *h, int fds[BOX_MAX_FDS])
 {
 	struct vx_err err = {0};
@@ -93,21 +112,41 @@ void attempt_begin(struct host *h, int fds[BOX_MAX_FDS])
 	if (r == 0)
 		r = place_make(&a->places, h->root_fd, record_dir, &a->r, &err);
 	if (r == 0 && !h->plain)
-		r = tree_build(&h->base, &a->r, &err);
+		add_covers(h);
 	if (r == 0)
 		r = launch(h, fds, &err);
 	for (int i = 0; i < BOX_MAX_FDS; i++)
 		fds[i] = vx_close(fds[i]); /* the pipes' ends are the sandbox's now */
 	if (r < 0)
 		refuse(h, &err);
+	else if (!h->plain && tree_prepare(&h->base, &a->r, &a->tree, &a->build_err) < 0) /* while bwrap starts */
+		vx_pidfd_signal(a->pidfd, SIGKILL);
 }
 
-static void heard(struct host *h, const struct vx_init_msg *m)
+/* vx-init runs, as `pid`: the mounts go into its namespace, then it may begin. */
+static void ready(struct host *h, pid_t pid)
+{
+	struct attempt *a = &h->at;
+	struct vx_init_cmd go = {.signal = VX_INIT_GO}, early = {.signal = a->early_signal};
+
+	if (a->build_err.code || a->ready)
+		return;
+	if (!h->plain && tree_attach(&h->base, &a->tree, pid, &a->build_err) < 0) {
+		vx_pidfd_signal(a->pidfd, SIGKILL);
+		return;
+	}
+	a->ready = true;
+	send(a->control, &go, sizeof go, MSG_NOSIGNAL);
+	if (early.signal)
+		send(a->control, &early, sizeof early, MSG_NOSIGNAL);
+}
+
+static void heard(struct host *h, const struct vx_init_msg *m, pid_t pid)
 {
 	struct attempt *a = &h->at;
 
 	if (m->kind == VX_INIT_READY) {
-		a->ready = true;
+		ready(h, pid);
 	} else if (m->kind == VX_INIT_STARTED) {
 		a->done.start_ns = m->ns;
 		a->done.setup_ns = m->ns - a->asked_ns;
@@ -117,14 +156,36 @@ static void heard(struct host *h, const struct vx_init_msg *m)
 	}
 }
 
+/* One message and who sent it, in our pid namespace. */
+static ssize_t receive(int sock, struct vx_init_msg *ret, pid_t *ret_pid)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(struct ucred))];
+	} c;
+	struct iovec v = {.iov_base = ret, .iov_len = sizeof *ret};
+	struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof c.space};
+	ssize_t n = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*ret_pid = 0;
+	for (struct cmsghdr *k = n < 0 ? NULL : CMSG_FIRSTHDR(&h); k; k = CMSG_NXTHDR(&h, k))
+		if (k->cmsg_level == SOL_SOCKET && k->cmsg_type == SCM_CREDENTIALS) {
+			struct ucred u;
+			memcpy(&u, CMSG_DATA(k), sizeof u);
+			*ret_pid = u.pid;
+		}
+	return n;
+}
+
 void attempt_control(struct host *h)
 {
 	struct vx_init_msg m;
+	pid_t pid;
 
 	for (;;) {
-		ssize_t n = recv(h->at.control, &m, sizeof m, MSG_DONTWAIT);
+		ssize_t n = receive(h->at.control, &m, &pid);
 		if (n == (ssize_t)sizeof m)
-			heard(h, &m);
+			heard(h, &m, pid);
 		else if (n < 0 && errno == EINTR)
 			continue;
 		else if (n < 0 && errno == EAGAIN)
@@ -201,6 +262,12 @@ void attempt_end(struct host *h)
 	/* bwrap's own process has ended. What it ran, should that be alive, loses its control socket and its parent, and dies: pid 1, and all with it. */
 	a->control = vx_close(a->control);
 	reap_all();
+	if (a->build_err.code && !a->killed) {
+		struct vx_err err = a->build_err;
+		refuse(h, &err);
+		vx_buf_free(&lines);
+		return;
+	}
 	if (!a->ready && !a->killed) {
 		struct vx_err err = {0};
 		const char *text = vx_buf_str(&a->complaints);
@@ -235,6 +302,8 @@ void attempt_signal(struct host *h, int sig)
 	if (sig == SIGKILL) {
 		a->killed = true;
 		vx_pidfd_signal(a->pidfd, SIGKILL); /* --die-with-parent: pid 1 and everything inside go with it */
+	} else if (!a->ready) {
+		a->early_signal = sig;
 	} else if (a->control >= 0) {
 		send(a->control, &c, sizeof c, MSG_NOSIGNAL | MSG_DONTWAIT);
 	}

@@ -10,6 +10,7 @@
 
 #include "vx/arena.h"
 #include "vx/buf.h"
+#include "vx/err.h"
 #include "vx/initproto.h"
 
 #define HOST_MAX_COVERS 32      /* entries of /proc that root's uid could write */
@@ -23,8 +24,11 @@ struct attempt {
 	pid_t pid;                  /* bwrap, outside */
 	int pidfd, control, errors; /* its pidfd; vx-init's control socket; its error pipe */
 	uint64_t asked_ns;
-	bool ready, exited;      /* what vx-init has said */
-	bool killed;             /* SIGKILL was asked for */
+	bool ready;       /* vx-init runs and the mounts are in place */
+	bool killed;      /* SIGKILL was asked for */
+	int early_signal; /* came before that */
+	struct tree tree;
+	struct vx_err build_err; /* code 0: none. Why the mounts could not be made, after bwrap had started */
 	struct vx_init_msg last; /* FAILED or EXITED; kind 0: neither */
 	struct vx_done done;
 	struct vx_buf complaints;
@@ -38,7 +42,10 @@ struct host {
 	struct tree_base base;
 	int root_fd;               /* the host's files: base.host_fd, or / when plain */
 	int rules_fd[8], newer_fd; /* filters, made on first need; index: enum of launch.c */
-	const char *covers[HOST_MAX_COVERS];
+	struct {
+		const char *path;
+		bool is_dir;
+	} covers[HOST_MAX_COVERS];
 	uint32_t n_covers;
 	struct vx_arena arena;
 	struct attempt at;

@@ -77,7 +77,8 @@ int launch_find_covers(struct host *h)
 			closedir(d);
 			return -E2BIG;
 		}
-		h->covers[h->n_covers++] = vx_arena_printf(&h->arena, "/proc/%s", e->d_name);
+		h->covers[h->n_covers].path = vx_arena_printf(&h->arena, "/proc/%s", e->d_name);
+		h->covers[h->n_covers++].is_dir = S_ISDIR(st.st_mode);
 	}
 	closedir(d);
 	return 0;
@@ -119,16 +120,16 @@ static int make_args(struct host *h, struct vx_buf *b, struct vx_err *err)
 			return res;
 	} else {
 		arg(b, "--dev-bind");
-		arg(b, h->base.tree_path);
+		arg(b, h->base.base_path);
 		arg(b, "/");
 	}
 	if (!r->weaker) {
 		arg(b, "--proc");
 		arg(b, "/proc");
-		for (uint32_t i = 0; i < h->n_covers; i++) {
+		for (uint32_t i = 0; i < h->n_covers && h->plain; i++) {
 			arg(b, "--ro-bind");
-			arg(b, h->covers[i]);
-			arg(b, h->covers[i]);
+			arg(b, h->covers[i].path);
+			arg(b, h->covers[i].path);
 		}
 	}
 	if (!r->share_net)
@@ -199,6 +200,9 @@ int launch(struct host *h, const int fds[BOX_MAX_FDS], struct vx_err *err)
 			r = vx_pipe(pipe);
 		if (r >= 0)
 			r = vx_nonblock(pipe[0]);
+		/* vx-init's messages carry its pid, as we see it */
+		if (r >= 0 && setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
+			r = -errno;
 		if (r >= 0)
 			r = spawn(h, fds, args, rules, pair[1], pipe[1], checks);
 		if (r < 0)

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -23,10 +24,11 @@ struct build {
 	struct tree_base *b;
 	const struct vx_sbx_request *r;
 	struct vx_err *err;
-	int root_fd;                 /* of the tree */
+	int root_fd;                 /* of the task's namespace */
 	dev_t own[TREE_MAX_TMPFS];   /* our file systems: the only places where a mount point may be made */
 	int seal_fd[TREE_MAX_TMPFS]; /* those that become read-only in the end */
 	uint32_t n_own, n_seal;
+	bool shown; /* the skeleton stands */
 };
 
 static int fail(struct vx_err *err, int r, const char *what, const char *path)
@@ -88,8 +90,8 @@ static int make_scratch(struct tree_base *b, struct vx_err *err)
 			continue;
 		b->scratch = scratch_places[i];
 		b->scratch_fd = m;
-		snprintf(b->tree_path, sizeof b->tree_path, "%s/t", b->scratch);
-		static const char *const dirs[] = {"host", "base", "t", "empty"};
+		snprintf(b->base_path, sizeof b->base_path, "%s/base", b->scratch);
+		static const char *const dirs[] = {"host", "base", "empty"};
 		for (size_t k = 0; k < VX_ARRAY_LEN(dirs); k++)
 			if (mkdirat(m, dirs[k], 0755) < 0)
 				return fail(err, -errno, "make a directory in", b->scratch);
@@ -114,32 +116,20 @@ static int attach_at(int mount_fd, int dir_fd, const char *name)
 	return r;
 }
 
-static int bind_device(struct tree_base *b, int dev_fd, const char *rel, bool is_dir)
-{
-	char host[VX_MAX_PATH];
-	int r = 0, src, m = -1;
+static const char *const dev_nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+static const char *const dev_links[][2] = {
+	{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
 
-	snprintf(host, sizeof host, "dev/%s", rel);
-	src = vx_open_beneath(b->host_fd, host, O_PATH, 0);
-	if (src < 0)
-		return src;
-	for (const char *s = strchr(rel, '/'); s && r == 0; s = strchr(s + 1, '/')) { /* its directories in our /dev */
-		char dir[VX_MAX_PATH];
-		snprintf(dir, sizeof dir, "%.*s", (int)(s - rel), rel);
-		if (mkdirat(dev_fd, dir, 0755) < 0 && errno != EEXIST)
-			r = -errno;
-	}
-	if (r == 0 && (is_dir ? mkdirat(dev_fd, rel, 0755) : mknodat(dev_fd, rel, S_IFREG | 0666, 0)) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r == 0)
-		r = m = clone_mount(src);
-	if (r >= 0)
-		r = set_attr(m, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, true);
-	if (r >= 0)
-		r = attach_at(m, dev_fd, rel);
-	vx_close(m);
+/* A detached copy of a device, or of a directory of devices, below `dir_fd`. */
+static int clone_device(int dir_fd, const char *path)
+{
+	int src = vx_open_beneath(dir_fd, path, O_PATH | O_NOFOLLOW, 0), m = src < 0 ? src : clone_mount(src);
+	int r = m < 0 ? m : set_attr(m, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, true);
+
 	vx_close(src);
-	return r;
+	if (r < 0 && m >= 0)
+		vx_close(m);
+	return r < 0 ? r : m;
 }
 
 static int new_devpts(int dev_fd)
@@ -158,34 +148,36 @@ static int new_devpts(int dev_fd)
 	return r;
 }
 
-/* A /dev with the harmless nodes, and with what `r` asks for (NULL: nothing), on `dev` of the tree whose root is root_fd. */
-static int make_dev(struct tree_base *b, int root_fd, const struct vx_sbx_request *r, struct vx_err *err)
+/* A /dev with the harmless nodes, taken from `nodes_dir`/dev of the namespace we are in, on /dev below root_fd. Returns its tmpfs, still writable. */
+static int new_dev(int root_fd, int nodes_dir, struct vx_err *err)
 {
-	static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
-	static const char *const links[][2] = {{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
-		{"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
-	int m = new_tmpfs(0755), res = m;
+	int node[VX_ARRAY_LEN(dev_nodes)], m = new_tmpfs(0755), r = m;
 	const char *at = "/dev";
+	char path[32];
 
-	if (m < 0)
-		return fail(err, m, "mount a tmpfs for", at);
-	res = attach_at(m, root_fd, "dev");
-	for (size_t i = 0; i < VX_ARRAY_LEN(nodes) && res >= 0; i++)
-		res = bind_device(b, m, at = nodes[i], false);
-	for (size_t i = 0; i < VX_ARRAY_LEN(links) && res >= 0; i++)
-		if (symlinkat(links[i][0], m, at = links[i][1]) < 0)
-			res = -errno;
-	if (res >= 0 && (mkdirat(m, at = "shm", 0755) < 0 || mkdirat(m, at = "pts", 0755) < 0))
-		res = -errno;
-	if (res >= 0 && r && r->pty)
-		res = new_devpts(m);
-	for (uint32_t i = 0; r && i < r->n_mounts && res >= 0; i++)
-		if (r->mounts[i].kind == VX_MNT_DEVICE)
-			res = bind_device(b, m, vx_path_below(at = r->mounts[i].source, "/dev"), r->mounts[i].source_is_dir);
-	if (res >= 0)
-		res = set_attr(m, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, false);
+	/* before the new one covers them */
+	for (size_t i = 0; i < VX_ARRAY_LEN(dev_nodes); i++) {
+		snprintf(path, sizeof path, "dev/%s", dev_nodes[i]);
+		node[i] = r < 0 ? -1 : clone_device(nodes_dir, path);
+		if (r >= 0 && node[i] < 0)
+			r = node[i], at = dev_nodes[i];
+	}
+	if (r >= 0)
+		r = attach_at(m, root_fd, "dev");
+	for (size_t i = 0; i < VX_ARRAY_LEN(dev_nodes); i++) {
+		if (r >= 0)
+			r = mknodat(m, at = dev_nodes[i], S_IFREG | 0666, 0) < 0 ? -errno : attach_at(node[i], m, dev_nodes[i]);
+		vx_close(node[i]);
+	}
+	for (size_t i = 0; i < VX_ARRAY_LEN(dev_links) && r >= 0; i++)
+		if (symlinkat(dev_links[i][0], m, at = dev_links[i][1]) < 0)
+			r = -errno;
+	if (r >= 0 && (mkdirat(m, at = "shm", 0755) < 0 || mkdirat(m, at = "pts", 0755) < 0))
+		r = -errno;
+	if (r >= 0)
+		return m;
 	vx_close(m);
-	return res < 0 ? fail(err, res, "make the device", at) : 0;
+	return fail(err, r, "make the device", at);
 }
 
 int tree_base_open(struct tree_base *b, struct vx_err *err)
@@ -206,12 +198,21 @@ int tree_base_open(struct tree_base *b, struct vx_err *err)
 		fail(err, r, "attach the mounts below", b->scratch);
 	b->host_fd = host;
 	b->base_fd = base;
-	return r < 0 ? r : make_dev(b, base, NULL, err);
+	if (r < 0)
+		return r;
+	b->own_ns_fd = vx_open(AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY, 0);
+	if (b->own_ns_fd < 0)
+		return fail(err, b->own_ns_fd, "open", "/proc/self/ns/mnt");
+	int dev = new_dev(base, host, err);
+	r = dev < 0 ? dev : set_attr(dev, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, false);
+	vx_close(dev);
+	return r;
 }
 
 /* ---- one tree ---- */
 
-static int remember(struct build *c, int mount_fd, bool seal)
+/* A file system of ours in the tree; one to be sealed is kept by `seal_fd`. */
+static int remember(struct build *c, int mount_fd, int seal_fd)
 {
 	struct stat st;
 
@@ -220,8 +221,8 @@ static int remember(struct build *c, int mount_fd, bool seal)
 	if (c->n_own >= TREE_MAX_TMPFS)
 		return -E2BIG;
 	c->own[c->n_own++] = st.st_dev;
-	if (seal)
-		c->seal_fd[c->n_seal++] = mount_fd;
+	if (seal_fd >= 0)
+		c->seal_fd[c->n_seal++] = seal_fd;
 	return 0;
 }
 
@@ -259,33 +260,9 @@ static int open_target(struct build *c, const char *path, bool is_dir)
 	return r;
 }
 
-static int attach_in(struct build *c, int mount_fd, const struct vx_mount *m)
+static int prepare_bind(struct tree_base *b, const struct vx_mount *m)
 {
-	int t = open_target(c, m->target, m->source_is_dir);
-	int r = t < 0 ? t : attach(mount_fd, t);
-
-	vx_close(t);
-	return r;
-}
-
-static int do_tmpfs(struct build *c, const struct vx_mount *m)
-{
-	int fd = new_tmpfs(m->mode);
-
-	if (fd < 0)
-		return fd;
-	bool seal = !m->writable;
-	int r = attach_in(c, fd, m);
-	if (r == 0)
-		r = remember(c, fd, seal);
-	if (r < 0 || !seal)
-		vx_close(fd);
-	return r;
-}
-
-static int do_bind(struct build *c, const struct vx_mount *m)
-{
-	int fd = -1, r, src = vx_open_beneath(c->b->host_fd, m->source + 1, O_PATH | O_NOFOLLOW, 0);
+	int fd = -1, r, src = vx_open_beneath(b->host_fd, m->source + 1, O_PATH | O_NOFOLLOW, 0);
 	struct stat st;
 
 	if (src < 0)
@@ -297,32 +274,96 @@ static int do_bind(struct build *c, const struct vx_mount *m)
 		r = fd = clone_mount(src);
 	if (r >= 0)
 		r = set_attr(fd, PLAIN | (m->writable ? 0 : MOUNT_ATTR_RDONLY), true);
-	if (r >= 0)
-		r = attach_in(c, fd, m);
-	vx_close(fd);
 	vx_close(src);
-	return r;
+	if (r < 0 && fd >= 0)
+		vx_close(fd);
+	return r < 0 ? r : fd;
 }
 
-/* An empty directory or an unreadable file over something. A directory that later mounts need is a tmpfs of its own. */
-static int do_hide(struct build *c, uint32_t i)
+/* A directory that is hidden, but that later mounts need, is a tmpfs of its own. */
+static bool holds_later(const struct vx_sbx_request *r, uint32_t i)
+{
+	for (uint32_t k = i + 1; k < r->n_mounts; k++)
+		if (vx_path_within(r->mounts[k].target, r->mounts[i].target))
+			return true;
+	return false;
+}
+
+static bool is_tmpfs(const struct vx_sbx_request *r, uint32_t i)
+{
+	return r->mounts[i].kind == VX_MNT_TMPFS || (r->mounts[i].kind == VX_MNT_HIDE_DIR && holds_later(r, i));
+}
+
+static int prepare_one(struct tree_base *b, const struct vx_sbx_request *r, uint32_t i)
+{
+	const struct vx_mount *m = &r->mounts[i];
+
+	if (is_tmpfs(r, i))
+		return new_tmpfs(m->mode);
+	if (m->kind == VX_MNT_BIND)
+		return prepare_bind(b, m);
+	if (m->kind == VX_MNT_DEVICE)
+		return clone_device(b->host_fd, m->source + 1);
+	/* hidden: an empty directory or an unreadable file */
+	int src = vx_open(b->scratch_fd, m->kind == VX_MNT_HIDE_DIR ? "empty" : "none", O_PATH, 0), fd = src < 0 ? src : clone_mount(src);
+	int res = fd < 0 ? fd : set_attr(fd, PLAIN | MOUNT_ATTR_RDONLY, false);
+	vx_close(src);
+	if (res < 0 && fd >= 0)
+		vx_close(fd);
+	return res < 0 ? res : fd;
+}
+
+static int fail_mount(struct vx_err *err, int r, const struct vx_mount *m)
+{
+	const char *why = r == -ELOOP || r == -ESTALE || r == -ENOENT ? "it was replaced while the sandbox was built" : vx_strerror(r);
+
+	return vx_err_set(err, r, "sandbox: cannot bind %s%s%s%s: %s", m->target, m->grant ? " for \"" : "", m->grant ? m->grant : "",
+		m->grant ? "\"" : "", why);
+}
+
+void tree_forget(struct tree *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		vx_close(t->fd[i]);
+	t->n = 0;
+}
+
+/* The batch that begins at t->first. */
+static int prepare(struct tree_base *b, struct tree *t, struct vx_err *err)
+{
+	for (t->n = 0; t->n < TREE_BATCH && t->first + t->n < t->r->n_mounts; t->n++) {
+		int fd = prepare_one(b, t->r, t->first + t->n);
+		if (fd < 0) {
+			tree_forget(t);
+			return fail_mount(err, fd, &t->r->mounts[t->first + t->n]);
+		}
+		t->fd[t->n] = fd;
+	}
+	return 0;
+}
+
+int tree_prepare(struct tree_base *b, const struct vx_sbx_request *r, struct tree *t, struct vx_err *err)
+{
+	t->r = r;
+	t->first = 0;
+	return prepare(b, t, err);
+}
+
+static int attach_in(struct build *c, int mount_fd, uint32_t i)
 {
 	const struct vx_mount *m = &c->r->mounts[i];
-	bool dir = m->kind == VX_MNT_HIDE_DIR;
+	int target = open_target(c, m->target, m->source_is_dir), seal = -1;
+	int r = target < 0 ? target : attach(mount_fd, target);
 
-	for (uint32_t k = i + 1; dir && k < c->r->n_mounts; k++)
-		if (vx_path_within(c->r->mounts[k].target, m->target))
-			return do_tmpfs(c, m);
-	int src = vx_open(c->b->scratch_fd, dir ? "empty" : "none", O_PATH, 0);
-	if (src < 0)
-		return src;
-	int fd = clone_mount(src), r = fd;
-	if (r >= 0)
-		r = set_attr(fd, PLAIN | MOUNT_ATTR_RDONLY, false);
-	if (r >= 0)
-		r = attach_in(c, fd, m);
-	vx_close(fd);
-	vx_close(src);
+	vx_close(target);
+	if (r == 0 && is_tmpfs(c->r, i)) {
+		if (!m->writable)
+			r = seal = fcntl(mount_fd, F_DUPFD_CLOEXEC, 3);
+		if (r >= 0)
+			r = remember(c, mount_fd, seal);
+		if (r < 0)
+			vx_close(seal);
+	}
 	return r;
 }
 
@@ -349,34 +390,6 @@ static int do_skeleton(struct build *c)
 	return 0;
 }
 
-static int do_mounts(struct build *c)
-{
-	bool skeleton = false;
-
-	for (uint32_t i = 0; i < c->r->n_mounts; i++) {
-		const struct vx_mount *m = &c->r->mounts[i];
-		int r = 0;
-
-		if (!skeleton && m->why != VX_WHY_BASE && m->why != VX_WHY_WALL && m->why != VX_WHY_SOCKET) {
-			skeleton = true;
-			r = do_skeleton(c);
-			if (r < 0)
-				return r;
-		}
-		if (m->kind == VX_MNT_TMPFS)
-			r = do_tmpfs(c, m);
-		else if (m->kind == VX_MNT_BIND)
-			r = do_bind(c, m);
-		else if (m->kind != VX_MNT_DEVICE) /* those went into /dev when it was made */
-			r = do_hide(c, i);
-		if (r < 0)
-			return vx_err_set(c->err, r, "sandbox: cannot bind %s%s%s%s: %s", m->target, m->grant ? " for \"" : "",
-				m->grant ? m->grant : "", m->grant ? "\"" : "",
-				r == -ELOOP || r == -ESTALE ? "it was replaced while the sandbox was built" : vx_strerror(r));
-	}
-	return skeleton ? 0 : do_skeleton(c);
-}
-
 static bool own_dev(const struct vx_sbx_request *r)
 {
 	for (uint32_t i = 0; i < r->n_mounts; i++)
@@ -385,40 +398,90 @@ static bool own_dev(const struct vx_sbx_request *r)
 	return r->pty;
 }
 
-int tree_build(struct tree_base *b, const struct vx_sbx_request *r, struct vx_err *err)
+/* Devices and a terminal go into a /dev of the task's own: nothing of them is left for the next. */
+static int renew_dev(struct build *c)
 {
-	struct build c = {.b = b, .r = r, .err = err, .root_fd = -1};
-	int res;
+	int m = new_dev(c->root_fd, c->root_fd, c->err), r = m;
 
-	vx_assert(!b->built);
-	c.root_fd = clone_mount(b->base_fd);
-	if (c.root_fd < 0)
-		return fail(err, c.root_fd, "copy the mounts of", "/");
-	res = attach_at(c.root_fd, b->scratch_fd, "t");
-	if (res < 0)
-		fail(err, res, "attach the tree at", b->tree_path);
-	else
-		b->built = true;
-	if (res == 0 && own_dev(r))
-		res = make_dev(b, c.root_fd, r, err);
-	if (res == 0)
-		res = do_mounts(&c);
-	for (uint32_t i = 0; i < c.n_seal; i++) {
-		int s = res == 0 ? set_attr(c.seal_fd[i], MOUNT_ATTR_RDONLY, false) : 0;
-		if (s < 0)
-			res = fail(err, s, "make the wall read-only at", r->wall);
-		vx_close(c.seal_fd[i]);
+	if (r >= 0 && c->r->pty)
+		r = new_devpts(m);
+	if (r >= 0)
+		r = remember(c, m, m);
+	if (r < 0 && m >= 0) {
+		vx_close(m);
+		fail(c->err, r, "make a terminal in", "/dev");
 	}
-	vx_close(c.root_fd);
-	if (res < 0)
-		tree_drop(b);
-	return res;
+	return r;
 }
 
-void tree_drop(struct tree_base *b)
+/* In the task's namespace: the batch at hand, in order. */
+static int attach_batch(struct build *c, const struct tree *t)
 {
-	if (!b->built)
-		return;
-	umount2(b->tree_path, MNT_DETACH);
-	b->built = false;
+	for (uint32_t i = t->first; i < t->first + t->n; i++) {
+		const struct vx_mount *m = &c->r->mounts[i];
+
+		if (!c->shown && m->why != VX_WHY_BASE && m->why != VX_WHY_WALL && m->why != VX_WHY_SOCKET) {
+			int r = do_skeleton(c);
+			if (r < 0)
+				return r;
+			c->shown = true;
+		}
+		int r = attach_in(c, t->fd[i - t->first], i);
+		if (r < 0)
+			return fail_mount(c->err, r, m);
+	}
+	return 0;
+}
+
+static int finish(struct build *c)
+{
+	int r = c->shown ? 0 : do_skeleton(c);
+
+	for (uint32_t i = 0; i < c->n_seal && r == 0; i++)
+		if ((r = set_attr(c->seal_fd[i], MOUNT_ATTR_RDONLY, false)) < 0)
+			fail(c->err, r, "make the wall read-only at", c->r->wall);
+	return r;
+}
+
+/* One visit to the task's namespace. */
+static int visit(struct build *c, const struct tree *t, int pidfd, bool last)
+{
+	int r = setns(pidfd, CLONE_NEWNS) < 0 ? -errno : 0;
+
+	if (r < 0)
+		return fail(c->err, r, "enter", "the task's mount namespace");
+	c->root_fd = r = vx_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
+	if (r < 0)
+		fail(c->err, r, "open", "the task's root");
+	if (r >= 0 && t->first == 0 && own_dev(c->r))
+		r = renew_dev(c);
+	if (r >= 0)
+		r = attach_batch(c, t);
+	if (r >= 0 && last)
+		r = finish(c);
+	c->root_fd = vx_close(c->root_fd);
+	if (setns(c->b->own_ns_fd, CLONE_NEWNS) < 0)
+		_exit(1); /* where we are is no place to go on from: the attempt is lost, and our worker makes a new host */
+	return r < 0 ? r : 0;
+}
+
+int tree_attach(struct tree_base *b, struct tree *t, pid_t pid, struct vx_err *err)
+{
+	struct build c = {.b = b, .r = t->r, .err = err, .root_fd = -1};
+	int pidfd = vx_pidfd_open(pid), r = pidfd < 0 ? fail(err, pidfd, "find", "vx-init") : 0;
+	bool last = false;
+
+	while (r == 0 && !last) {
+		last = t->first + t->n >= t->r->n_mounts;
+		r = visit(&c, t, pidfd, last);
+		tree_forget(t);
+		t->first += TREE_BATCH;
+		if (r == 0 && !last)
+			r = prepare(b, t, err);
+	}
+	tree_forget(t);
+	for (uint32_t i = 0; i < c.n_seal; i++)
+		vx_close(c.seal_fd[i]);
+	vx_close(pidfd);
+	return r;
 }

@@ -278,6 +278,19 @@ static void obey(void)
 		SYS2(__NR_kill, -1, c.signal);
 }
 
+/* Nothing of the task runs before the box host has put its mounts in place. */
+static void wait_for_go(void)
+{
+	struct vx_init_cmd c = {0};
+	long n;
+
+	do
+		n = SYS6(__NR_recvfrom, VX_INIT_FD_CONTROL, &c, sizeof c, 0, 0, 0);
+	while (n == -EINTR || (n == (long)sizeof c && c.signal != VX_INIT_GO));
+	if (n != (long)sizeof c)
+		leave(1);
+}
+
 __attribute__((noreturn)) static void serve(long command, int signals)
 {
 	struct pollfd p[2] = {{.fd = VX_INIT_FD_CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
@@ -307,6 +320,7 @@ void init_main(void)
 	if (signals < 0)
 		give_up(VX_INIT_STEP_SETUP, signals);
 	map_payload();
+	wait_for_go();
 	check_binds();
 	long command = sys_clone(CLONE_VM | CLONE_VFORK | SIGCHLD_, child_stack + sizeof child_stack, child);
 	if (command < 0)
