@@ -5,6 +5,7 @@
 #include "vx/clock.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
+#include "vx/point.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -72,6 +73,7 @@ void capture_read(struct worker *w, int i)
 	f = (struct vx_frame){w->a.d.task, w->a.d.attempt, (uint8_t)(i + 1), 0, (uint32_t)n, 0, vx_now_ns()};
 	if (vx_bring_push(out, &f, buf) < 0)
 		worker_die(w, 70); /* we measured the space: the cursors are damaged */
+	VX_POINT("worker.output");
 	worker_tell(w, vx_bring_used(out) > VX_OUT_BYTES / 2);
 }
 
@@ -148,6 +150,7 @@ void capture_drain(struct worker *w)
 	if (!drained(w))
 		return;
 	capture_close(a);
+	VX_POINT("worker.drained");
 	stop_settle(w);
 	worker_publish(w, &a->done, true);
 	vx_arena_free(&w->arena);

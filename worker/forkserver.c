@@ -9,6 +9,7 @@
 #include "vx/fd.h"
 #include "vx/forkserver.h"
 #include "vx/limits.h"
+#include "vx/point.h"
 #include "vx/pool.h"
 #include "vx/proctree.h"
 #include "vx/strs.h"
@@ -108,6 +109,7 @@ static void create_worker(struct fork_server *f, const struct vx_fs_message *m, 
 		f->sweeping = true;
 		return;
 	}
+	VX_POINT("forkserver.forked");
 	*e = (struct entry){pid, m->generation, false, false, 0};
 	f->workers++;
 	s->generation = m->generation;
@@ -168,6 +170,7 @@ static void reap(struct fork_server *f)
 				e->status = status;
 				f->workers--;
 				f->sweeping = true;
+				VX_POINT("forkserver.reaped");
 				atomic_store_explicit(&vx_region_slot(&f->region, i)->worker_pid, 0, memory_order_release);
 			}
 }
@@ -181,6 +184,7 @@ static void sweep(struct fork_server *f)
 			return; /* SIGCHLD or VX_KILL_AGAIN_MS brings us back */
 	}
 	f->sweeping = false;
+	VX_POINT("forkserver.swept");
 	for (uint32_t i = 0; i < f->slots; i++)
 		if (f->entries[i].dead) {
 			f->entries[i].dead = !report(f, i);

@@ -5,6 +5,7 @@
 #include "vx/err.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
+#include "vx/point.h"
 #include "vx/proctree.h"
 
 #include <errno.h>
@@ -57,6 +58,7 @@ void worker_publish(struct worker *w, const struct vx_done *d, bool at_once)
 	/* There is room for every completion of one task at a time; a full ring is a scheduler that broke the rules. */
 	if (vx_ring_push(vx_slot_dones(w->slot), d) < 0)
 		worker_die(w, 70);
+	VX_POINT(d->kind == VX_DONE_EXITED ? "worker.published" : "worker.told");
 	worker_tell(w, at_once);
 }
 
@@ -83,6 +85,7 @@ static void run_request(struct worker *w, const struct vx_request *q)
 		refuse_request(w, q);
 		return;
 	}
+	VX_POINT("worker.taken");
 	spawn_attempt(w);
 }
 

@@ -5,6 +5,7 @@
 #include "vx/err.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
+#include "vx/point.h"
 #include "vx/spawn.h"
 #include "vx/strs.h"
 
@@ -133,12 +134,14 @@ static void started(struct worker *w)
 	struct attempt *a = &w->a;
 	struct vx_done *d = &a->done;
 
+	VX_POINT("worker.spawned");
 	a->phase = RUNNING;
 	d->kind = VX_DONE_STARTED;
 	a->deadline_ns = a->d.timeout_ms > 0 ? d->start_ns + a->d.timeout_ms * 1000000ULL : 0;
 	/* Somebody may wait for a server to be up; for anything else an early exit tells it along. */
 	worker_publish(w, d, a->d.persistent);
 	d->kind = VX_DONE_EXITED;
+	VX_POINT("worker.started");
 }
 
 static void spawn_box(struct worker *w)

@@ -2,6 +2,7 @@
 #include "worker.h"
 
 #include "vx/clock.h"
+#include "vx/point.h"
 #include "vx/proctree.h"
 
 #include <errno.h>
@@ -70,6 +71,7 @@ void stop_exited(struct worker *w, int status)
 	struct attempt *a = &w->a;
 
 	a->done.end_ns = vx_now_ns();
+	VX_POINT("worker.exited");
 	a->phase = LEAVING;
 	if (WIFSIGNALED(status)) {
 		a->done.end = VX_END_SIGNAL;
@@ -94,6 +96,7 @@ void stop_leave(struct worker *w)
 			return; /* SIGCHLD or VX_KILL_AGAIN_MS brings us back */
 		stop_reap(w);
 	}
+	VX_POINT("worker.left");
 	capture_drain(w);
 }
 
