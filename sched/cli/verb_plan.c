@@ -1,6 +1,7 @@
 /* From the command line to a task graph. */
 #include "cli.h"
 
+#include "vx/affected.h"
 #include "vx/config.h"
 #include "vx/graph.h"
 #include "vx/limits.h"
@@ -42,6 +43,8 @@ int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *e
 	                            .affected_base = o->affected_base,
 	                            .words = o->words};
 	r = vx_select(&p->ws, &so, &p->arena, &p->sel, err);
+	if (!r)
+		r = vx_affected_narrow(&p->ws, &so, &p->arena, &p->sel, err);
 	if (r || p->sel.nothing)
 		return r;
 	struct vx_graph_opts go = {.exclude_dependencies = o->exclude_deps, .exclude_names = o->exclude_names};
