@@ -16,7 +16,6 @@
  * NDJSON, one object a line: {"ns": monotonic, "event": name, "task": id, ...}. Events: begin (with "wall_ns", the wall clock at that moment), phase, key, keyed,
  * restore, restored, run, started, ready, exited, lost, retry, save, captured, settled, stop, done, interrupt, grace, end. Fields: docs/events.md.
  * Chrome trace: the JSON Array/Object format of the Trace Event Format document; chrome://tracing, Perfetto and speedscope read it.
- * Summary: one JSON object, docs/schemas/summary.json.
  * HTML: one page, nothing fetched, made for 10,000 tasks. Markdown: for a pull request or a CI summary. */
 #ifndef VX_TRACE_H
 #define VX_TRACE_H
@@ -53,7 +52,6 @@ uint64_t vx_trace_critical(struct vx_trace *t, const uint32_t **ret_tasks, uint3
 
 int vx_trace_write_chrome(struct vx_trace *t, const char *path, struct vx_err *err);
 int vx_trace_write_html(struct vx_trace *t, const char *path, const char *title, struct vx_err *err);
-int vx_trace_write_summary(struct vx_trace *t, const char *path, struct vx_err *err); /* docs/schemas/summary.json */
 int vx_trace_write_markdown(struct vx_trace *t, const char *path, const char *title, struct vx_err *err);
 
 #endif

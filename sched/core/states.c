@@ -143,7 +143,7 @@ static void on_lost(struct vx_core *c, uint32_t i, const struct vx_core_event *e
 
 	(void)e;
 	end_attempt(c, t);
-	if (t->persistent && (t->was_ready || t->stopping)) {
+	if (t->persistent && (t->was_ready || t->stopping || t->lost_once)) {
 		server_exited(c, i, false);
 	} else if (c->signal) {
 		core_finish(c, i, VX_R_ABORTED);

@@ -148,10 +148,8 @@ void vx_trace_decision(struct vx_trace *t, uint64_t now_ns, const struct vx_core
 		return; /* those are told, with more to say, by vx_trace_ended and vx_trace_finish */
 	if (d->what <= VX_DO_SAVE)
 		open_span(t, d->task, (enum lane)lanes[d->what], d->attempt, now_ns);
-	if (d->what == VX_DO_RUN) {
+	if (d->what == VX_DO_RUN)
 		t->task[d->task].attempts = d->attempt;
-		t->task[d->task].run_ns = now_ns;
-	}
 	struct vx_buf *b = line(t, now_ns, names[d->what], d->task);
 	if (b && d->attempt)
 		vx_buf_printf(b, ",\"attempt\":%u", d->attempt);

@@ -19,7 +19,6 @@ struct span {
 
 struct traced {
 	uint32_t open[LANES]; /* index of the open span, plus 1; 0 none */
-	uint64_t run_ns;      /* when its last attempt was given to a worker */
 	uint64_t ns;          /* in slots and lanes, for the critical path: from the first decision to the release of dependents */
 	uint64_t wall_ns, cpu_ns, peak_bytes, saved_ns;
 	uint8_t result, cache;

@@ -362,6 +362,23 @@ static void server_that_dies_early(void **state)
 	expect("done 0 failed; done 1 skipped by 0; end 1");
 }
 
+static void requested_server_lost_for_good(void **state)
+{
+	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .waits_ready = true, .cpus = 1},
+		{.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .cpus = 1}};
+
+	(void)state;
+	start(OPTS(.slots = 2), t);
+	expect("run 0/1; run 1/1");
+	say(VX_EV_STARTED, 1);
+	say(VX_EV_LOST, 0);
+	expect("retry 0/1; run 0/2");
+	say(VX_EV_LOST, 0); /* one of them is over: the foreground, too */
+	expect("done 0 failed; stop 1 TERM");
+	say(VX_EV_EXITED, 1);
+	expect("done 1 ok; end 1");
+}
+
 static void first_signal_then_grace(void **state)
 {
 	const struct vx_core_task t[] = {{NOCACHE, .retries = 2}, {.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .cpus = 1}, {MISS},
@@ -439,7 +456,8 @@ int main(void)
 		T(exclusive_and_too_big_run_alone), T(skips_name_the_root), T(never_stops_dispatch), T(always_runs_unsaved),
 		T(hit_ignores_failed_upstream_until_damaged), T(retries_and_flaky), T(lost_once_is_no_retry), T(captured_releases_settled_ends),
 		T(moved_inputs_spoil_what_follows), T(key_that_fails), T(server_of_hits_is_not_started), T(damaged_hit_starts_the_server),
-		T(requested_server_keeps_the_run), T(server_that_dies_early), T(first_signal_then_grace), T(second_signal_is_now), T(counts)};
+		T(requested_server_keeps_the_run), T(server_that_dies_early), T(requested_server_lost_for_good), T(first_signal_then_grace),
+		T(second_signal_is_now), T(counts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

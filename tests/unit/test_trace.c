@@ -248,65 +248,6 @@ static void markdown(void **state)
 	vx_buf_free(&b);
 }
 
-/* As much of JSON Schema as the schema uses: every member is declared and of its type, every required one is there. */
-static void check_schema(const struct vx_json *schema, const struct vx_json *v, const char *where)
-{
-	static const char *const types[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
-	const struct vx_json *type = vx_json_get(schema, "type"), *one_of = vx_json_get(schema, "enum"), *required = vx_json_get(schema, "required");
-	const char *is = types[vx_json_type(v)];
-	bool fits = !type;
-
-	for (size_t k = 0; type && k < (vx_json_type(type) == VX_JSON_ARRAY ? vx_json_len(type) : 1); k++) {
-		const char *want = vx_json_str(vx_json_type(type) == VX_JSON_ARRAY ? vx_json_at(type, k) : type);
-
-		fits |= !strcmp(want, is) || (!strcmp(want, "number") && !strcmp(is, "integer"));
-	}
-	if (one_of) {
-		fits = false;
-		for (size_t k = 0; k < vx_json_len(one_of); k++)
-			fits |= !strcmp(vx_json_str(vx_json_at(one_of, k)), vx_json_str(v));
-	}
-	if (!fits)
-		fail_msg("%s is %s", where, is);
-	for (size_t k = 0; k < vx_json_len(required); k++)
-		if (!vx_json_has(v, vx_json_str(vx_json_at(required, k))))
-			fail_msg("%s has no %s", where, vx_json_str(vx_json_at(required, k)));
-	if (vx_json_type(v) == VX_JSON_ARRAY)
-		for (size_t k = 0; k < vx_json_len(v); k++)
-			check_schema(vx_json_get(schema, "items"), vx_json_at(v, k), where);
-	if (vx_json_type(v) != VX_JSON_OBJECT)
-		return;
-	for (struct vx_json_iter it = vx_json_iter(v); vx_json_next(&it);) {
-		const struct vx_json *declared = vx_json_get(vx_json_get(schema, "properties"), it.key);
-
-		if (!declared)
-			fail_msg("%s: %s is not in the schema", where, it.key);
-		check_schema(declared, it.val, it.key);
-	}
-}
-
-static void summary(void **state)
-{
-	struct vx_buf b = VX_BUF(1 << 20);
-	struct vx_json *schema, *v;
-
-	(void)state;
-	small_run();
-	finish(1);
-	assert_int_equal(vx_trace_write_summary(trace, vxt_path(dir, "summary.json"), NULL), 0);
-	v = parse("summary.json", NULL, NULL);
-	assert_int_equal(vx_json_len(vx_json_get(v, "tasks")), 4);
-	assert_int_equal(vx_json_len(vx_json_get(v, "critical")), 3);
-	assert_string_equal(vx_json_str(vx_json_get(vx_json_at(vx_json_get(v, "tasks"), 3), "result")), "failed");
-	if (vx_read_file(AT_FDCWD, "docs/schemas/summary.json", &b) == 0) { /* run from the tree */
-		assert_int_equal(vx_json_parse(b.data, b.len, 0, "schema", &schema, NULL), 0);
-		check_schema(schema, v, "summary");
-		vx_json_free(schema);
-	}
-	vx_buf_free(&b);
-	vx_json_free(v);
-}
-
 static void sinks_that_fail(void **state)
 {
 	struct vx_err err = {0};
@@ -345,8 +286,8 @@ static void none_is_fine(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(events_are_lines), T(critical_path), T(chrome_trace), T(html_page), T(markdown), T(summary),
-		T(sinks_that_fail), cmocka_unit_test(none_is_fine)};
+	const struct CMUnitTest tests[] = {T(events_are_lines), T(critical_path), T(chrome_trace), T(html_page), T(markdown), T(sinks_that_fail),
+		cmocka_unit_test(none_is_fine)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
