@@ -34,13 +34,22 @@ static struct vx_json *outputs(struct view *d, const struct vx_task *t, bool neg
 	return a;
 }
 
-static struct vx_json *inputs_json(struct view *d, const struct vx_task *t, const struct vx_key_record *r)
+/* Turborepo does not list the symlinks of its default inputs among them. They are in the key all the same (a link that points elsewhere is a change),
+ * so they stand in a member of their own. */
+static bool is_apart(const struct vx_task *t, const struct vx_key_input *in)
+{
+	return t->decl->cache.default_inputs && (in->mode & 0170000) == 0120000;
+}
+
+static struct vx_json *inputs_json(struct view *d, const struct vx_task *t, const struct vx_key_record *r, bool apart)
 {
 	struct vx_json *o = vx_json_object();
 	const char *dir = d->p->ws.projects[t->project].dir;
 	char hex[2 * 32 + 1];
 	for (uint32_t i = 0; i < r->n_inputs; i++) {
 		const char *below = vx_path_below(r->inputs[i].path, dir);
+		if (is_apart(t, &r->inputs[i]) != apart)
+			continue;
 		vx_hex(r->inputs[i].oid.b, r->inputs[i].oid.n, hex);
 		vx_json_set(o, below && *below ? below : vx_path_relative(d->a, dir, r->inputs[i].path), vx_json_new_str(hex));
 	}
@@ -115,7 +124,9 @@ struct vx_json *vx_run_task_json(const struct vx_plan *plan, uint32_t i, const s
 	if (v->reason)
 		vx_json_set(o, "reason", vx_json_new_str(v->reason));
 	if (v->full && r) {
-		vx_json_set(o, "inputs", inputs_json(d, t, r));
+		vx_json_set(o, "inputs", inputs_json(d, t, r, false));
+		if (t->decl->cache.default_inputs)
+			vx_json_set(o, "links", inputs_json(d, t, r, true));
 		vx_json_set(o, "key", parts_json(r));
 		if (decl->has_exec && decl->exec.sandboxed)
 			vx_json_set(o, "sandbox", sandbox_json(d, i));
