@@ -55,7 +55,8 @@ struct vx_task_decl {
 	enum vx_dialect dialect;
 	const char *output_logs;                /* turbo's outputLogs, NULL when not given */
 	const char *canonical;                  /* resolved config as canonical JSON, placement and resources left out: a part of the key */
-	const char *source;                     /* the file that declared it, for errors */
+	const char *source;                     /* the file that declared it, for errors: relative to the root, or (in_project) to the project's directory */
+	bool in_project;
 };
 
 struct vx_project {

@@ -13,6 +13,7 @@ struct cfg {
 	struct vx_arena *a;
 	struct vx_err *err;
 	const char *file, *project, *task;
+	const char *source; /* the file's name where it lies in the project's directory: what the declarations keep; NULL: `file` */
 };
 
 /* Sets err to "FILE: project "p", task "t": FIELD MESSAGE" and returns -EINVAL. `field` may be NULL. */

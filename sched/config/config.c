@@ -10,6 +10,7 @@
 #include "vx/facts.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
+#include "vx/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,14 +26,32 @@ struct loader {
 	struct vx_buf text;
 	const char *defaults_file;
 	struct vx_json *defaults_json, *defaults; /* vx.workspace.json and its tasks */
+	/* Large workspaces are full of equal files: what one says is kept by its text (and by the scripts that defaults look at). */
+	struct vx_map by_text;
+	struct known *known;
+	uint32_t n_known, cap_known;
+	struct vx_arena texts;
+	struct vx_buf print;
 };
 
-static int read_json(struct loader *l, const char *rel, int flags, struct vx_json **ret)
+/* What a file turned out to say: shared by every project whose file is the same. */
+struct known {
+	struct vx_strs tags;
+	const struct vx_task_decl *const *tasks;
+	uint32_t n_tasks;
+};
+
+static int read_text(struct loader *l, const char *rel)
 {
 	int r = cfg_read(&l->base, rel, &l->text, l->err);
 
-	if (r == -ENOENT)
-		return vx_err_set(l->err, r, "%s: it was there a moment ago", rel);
+	return r == -ENOENT ? vx_err_set(l->err, r, "%s: it was there a moment ago", rel) : r;
+}
+
+static int read_json(struct loader *l, const char *rel, int flags, struct vx_json **ret)
+{
+	int r = read_text(l, rel);
+
 	return r < 0 ? r : vx_json_parse(vx_buf_str(&l->text), l->text.len, flags, rel, ret, l->err);
 }
 
@@ -54,7 +73,7 @@ static int load_settings(struct loader *l)
 	bool comments = files & VX_HAS_VX_WORKSPACE_JSONC;
 	l->defaults_file = comments ? "vx.workspace.jsonc" : "vx.workspace.json";
 	int r = read_json(l, l->defaults_file, comments ? VX_JSON_COMMENTS : 0, &l->defaults_json);
-	struct cfg c = {l->a, l->err, l->defaults_file, NULL, NULL};
+	struct cfg c = {l->a, l->err, l->defaults_file, NULL, NULL, NULL};
 	return r < 0 ? r : cfg_ws_settings(&c, l->defaults_json, l->ws, &l->defaults);
 }
 
@@ -105,7 +124,7 @@ static int own_tasks(struct loader *l, struct cfg *c, const struct vx_project *p
 /* The workspace defaults that apply because the project has a script of that name. */
 static int default_tasks(struct loader *l, const struct vx_project *p, const struct vx_json *own, struct decls *out)
 {
-	struct cfg c = {l->a, l->err, l->defaults_file, p->name, NULL};
+	struct cfg c = {l->a, l->err, l->defaults_file, p->name, NULL, NULL};
 
 	if (!l->defaults)
 		return 0;
@@ -124,7 +143,7 @@ static int default_tasks(struct loader *l, const struct vx_project *p, const str
 /* `json` NULL: a project without a file of its own. */
 static int take_project(struct loader *l, struct vx_project *p, const char *file, const struct vx_json *json)
 {
-	struct cfg c = {l->a, l->err, file, p->name, NULL};
+	struct cfg c = {l->a, l->err, file, p->name, NULL, file ? vx_path_base(file) : NULL};
 	const struct vx_json *tasks = NULL;
 	struct decls out = {0};
 
@@ -169,19 +188,68 @@ static int one_config(struct loader *l, const struct vx_project *p)
 	return 0;
 }
 
-static int load_project(struct loader *l, struct vx_project *p)
+/* Everything that the outcome for p depends on: the file's text, and for each default the script that would run. */
+static void fingerprint(struct loader *l, const struct vx_project *p, uint32_t config_bit)
+{
+	vx_buf_clear(&l->print);
+	vx_buf_add(&l->print, &config_bit, sizeof config_bit);
+	if (l->defaults)
+		for (struct vx_json_iter it = vx_json_iter(l->defaults); vx_json_next(&it);) {
+			const char *script = script_of(p, it.key);
+			vx_buf_addc(&l->print, script ? 's' : '-');
+			vx_buf_add(&l->print, script ? script : "", script ? strlen(script) + 1 : 1);
+		}
+	if (config_bit)
+		vx_buf_add(&l->print, l->text.data ? l->text.data : "", l->text.len);
+}
+
+static void remember(struct loader *l, const struct vx_project *p)
+{
+	if (l->n_known == l->cap_known) {
+		l->cap_known = l->cap_known ? l->cap_known * 2 : 64;
+		struct known *v = vx_arena_array(l->a, l->cap_known, sizeof *v);
+		if (l->n_known)
+			memcpy(v, l->known, l->n_known * sizeof *v);
+		l->known = v;
+	}
+	vx_map_put(&l->by_text, vx_arena_dup(&l->texts, l->print.data, l->print.len), l->print.len, l->n_known);
+	l->known[l->n_known++] = (struct known){p->tags, p->tasks, p->n_tasks};
+}
+
+static int parse_project(struct loader *l, struct vx_project *p, const char *file, bool comments)
 {
 	struct vx_json *json = NULL;
-	int r = one_config(l, p);
+	int r = vx_json_parse(vx_buf_str(&l->text), l->text.len, comments ? VX_JSON_COMMENTS : 0, file, &json, l->err);
 
-	if (r < 0 || !(p->files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC)))
-		return r < 0 ? r : take_project(l, p, NULL, NULL);
-	bool comments = p->files & VX_HAS_VX_JSONC;
-	const char *file = in_dir(l, p->dir, comments ? "vx.jsonc" : "vx.json");
-	r = read_json(l, file, comments ? VX_JSON_COMMENTS : 0, &json);
 	if (r == 0)
 		r = take_project(l, p, file, json);
 	vx_json_free(json);
+	return r;
+}
+
+static int load_project(struct loader *l, struct vx_project *p)
+{
+	uint32_t bit = p->files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC);
+	const char *file = NULL;
+	int r = one_config(l, p);
+
+	if (r == 0 && bit) {
+		file = in_dir(l, p->dir, bit == VX_HAS_VX_JSONC ? "vx.jsonc" : "vx.json");
+		r = read_text(l, file);
+	}
+	if (r < 0)
+		return r;
+	fingerprint(l, p, bit);
+	uint32_t k = vx_map_get(&l->by_text, l->print.data, l->print.len);
+	if (k != VX_MAP_NONE) {
+		p->tags = l->known[k].tags;
+		p->tasks = l->known[k].tasks;
+		p->n_tasks = l->known[k].n_tasks;
+		return 0;
+	}
+	r = bit ? parse_project(l, p, file, bit == VX_HAS_VX_JSONC) : take_project(l, p, NULL, NULL);
+	if (r == 0)
+		remember(l, p);
 	return r;
 }
 
@@ -202,13 +270,21 @@ static int load_vx(struct loader *l)
 
 int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *err)
 {
-	struct loader l = {.ws = ws, .a = a, .err = err, .base = {-1, ws->root}, .text = VX_BUF(VX_MAX_CONFIG_BYTES)};
+	struct loader l = {.ws = ws,
+		.a = a,
+		.err = err,
+		.base = {-1, ws->root},
+		.text = VX_BUF(VX_MAX_CONFIG_BYTES),
+		.print = VX_BUF(2 * (size_t)VX_MAX_CONFIG_BYTES)};
 
 	ws->settings = (struct vx_ws_settings){.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true, .turbo = ws->settings.turbo};
 	l.base.fd = vx_open(AT_FDCWD, ws->root, O_PATH | O_DIRECTORY, 0);
 	if (l.base.fd < 0)
 		return vx_err_set(err, l.base.fd, "cannot enter %s: %s", ws->root, vx_strerror(l.base.fd));
 	int r = ws->settings.turbo ? turbo_load(ws, &l.base, a, err) : load_vx(&l);
+	vx_map_free(&l.by_text);
+	vx_arena_free(&l.texts);
+	vx_buf_free(&l.print);
 	vx_buf_free(&l.text);
 	vx_close(l.base.fd);
 	return r;

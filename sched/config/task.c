@@ -233,7 +233,10 @@ static void apply_script(const struct vx_json *fallback, const char *script, str
 
 int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret)
 {
-	struct vx_task_decl t = {.name = c->task, .source = c->file, .exec = {.timeout_ms = -1, .retries = -1, .cpus = 1}};
+	struct vx_task_decl t = {.name = c->task,
+		.source = c->source ? c->source : c->file,
+		.in_project = c->source != NULL,
+		.exec = {.timeout_ms = -1, .retries = -1, .cpus = 1}};
 	int r = own ? cfg_object(c, own, NULL, task_keys) : 0;
 
 	if (r == 0)

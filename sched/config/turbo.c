@@ -50,7 +50,7 @@ static int parse(struct loader *l, const char *path, struct file *f)
 		r = vx_json_parse(vx_buf_str(&l->text), l->text.len, VX_JSON_COMMENTS, path, &f->json, l->err);
 	if (r < 0)
 		return r;
-	struct cfg c = {l->a, l->err, path, NULL, NULL};
+	struct cfg c = {l->a, l->err, path, NULL, NULL, NULL};
 	f->path = path;
 	f->loaded = true;
 	if (vx_json_type(f->json) != VX_JSON_OBJECT)
@@ -89,7 +89,7 @@ static int path_of(struct loader *l, const char *dir, uint32_t files, const char
 
 static int root_settings(struct loader *l)
 {
-	struct cfg c = {l->a, l->err, l->root.path, NULL, NULL};
+	struct cfg c = {l->a, l->err, l->root.path, NULL, NULL, NULL};
 	struct vx_ws_settings *s = &l->ws->settings;
 	const struct vx_json *o = l->root.json, *n = vx_json_get(o, "concurrency");
 	const char *mode = NULL;
@@ -119,7 +119,7 @@ static int root_settings(struct loader *l)
 
 static int root_entries(struct loader *l)
 {
-	struct cfg c = {l->a, l->err, l->root.path, NULL, NULL};
+	struct cfg c = {l->a, l->err, l->root.path, NULL, NULL, NULL};
 
 	if (!l->root.tasks)
 		return 0;
@@ -154,7 +154,7 @@ static int load_package_file(struct loader *l, uint32_t p)
 	r = parse(l, path, f);
 	if (r < 0)
 		return r;
-	struct cfg c = {l->a, l->err, path, project->name, NULL};
+	struct cfg c = {l->a, l->err, path, project->name, NULL, NULL};
 	r = cfg_strs(&c, vx_json_get(f->json, "extends"), "extends", &f->extends);
 	if (r == 0)
 		r = cfg_strs(&c, vx_json_get(f->json, "tags"), "tags", &l->ws->projects[p].tags);
@@ -176,7 +176,7 @@ static int load_package_file(struct loader *l, uint32_t p)
 static int chain_files(struct loader *l, uint32_t p, const struct file **v, uint32_t *n, uint32_t depth)
 {
 	const struct file *f = &l->files[p];
-	struct cfg c = {l->a, l->err, f->path, l->ws->projects[p].name, NULL};
+	struct cfg c = {l->a, l->err, f->path, l->ws->projects[p].name, NULL, NULL};
 
 	if (depth > TURBO_MAX_CHAIN - 2)
 		return cfg_fail(&c, "extends", "goes round in a circle, or is nested more than %d deep", TURBO_MAX_CHAIN - 2);
@@ -272,7 +272,7 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 		k->out[k->n_out++] = from->group;
 		return 0;
 	}
-	struct cfg c = {l->a, l->err, l->root.path, shared ? NULL : project->name, name};
+	struct cfg c = {l->a, l->err, l->root.path, shared ? NULL : project->name, name, NULL};
 	struct vx_task_decl *t = vx_arena_alloc(l->a, sizeof *t);
 	int r = turbo_task(&c, &chain, l->ws, project, t);
 	if (r < 0)

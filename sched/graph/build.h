@@ -38,6 +38,7 @@ struct builder {
 void idlist_push(struct idlist *l, struct vx_arena *a, uint32_t x);
 const struct vx_task_decl *decl_of(const struct builder *b, uint32_t d);
 const char *decl_id(const struct builder *b, uint32_t d, struct vx_arena *a); /* "project#task" */
+const char *decl_source(const struct builder *b, uint32_t d);                 /* the file that declares it, relative to the root */
 uint32_t find_decl(const struct builder *b, uint32_t project, uint32_t name); /* VX_MAP_NONE */
 void want(struct builder *b, uint32_t d);
 bool name_matches(const char *pattern, const char *name); /* `*` is the only wildcard */

@@ -94,7 +94,7 @@ static int outputs_meet(struct builder *b, const struct entry *x, const struct e
 		return 0;
 	if (!b->ws->settings.exclusive_outputs && (ordered(b, x->decl, y->decl) || ordered(b, y->decl, x->decl)))
 		return 0;
-	vx_err_set(b->err, -EINVAL, "%s: the outputs of %s (\"%.200s\") and %s (\"%.200s\") overlap", decl_of(b, x->decl)->source,
+	vx_err_set(b->err, -EINVAL, "%s: the outputs of %s (\"%.200s\") and %s (\"%.200s\") overlap", decl_source(b, x->decl),
 		decl_id(b, x->decl, b->scratch), x->text, decl_id(b, y->decl, b->scratch), y->text);
 	return vx_err_fix(b->err, "give each task outputs of its own, or order them by dependsOn and set rules.exclusiveOutputs to false");
 }
@@ -103,7 +103,7 @@ static int input_meets(struct builder *b, const struct entry *in, const struct e
 {
 	if (in->decl == out->decl || !vx_globrel_meet(in->glob, out->glob) || subtracted(b, in, out->glob) || subtracted(b, out, in->glob))
 		return 0;
-	vx_err_set(b->err, -EINVAL, "%s: the inputs of %s (\"%.200s\") can match what %s makes (\"%.200s\")", decl_of(b, in->decl)->source,
+	vx_err_set(b->err, -EINVAL, "%s: the inputs of %s (\"%.200s\") can match what %s makes (\"%.200s\")", decl_source(b, in->decl),
 		decl_id(b, in->decl, b->scratch), in->text, decl_id(b, out->decl, b->scratch), out->text);
 	return vx_err_fix(b->err, "add \"!%s\" to the inputs and depend on the task's key instead, or set rules.upfrontKeys to false", out->text);
 }
@@ -202,8 +202,13 @@ int check_files(struct builder *b)
 		collect(b, d, &t->cache.out_workspace_files, ".", &ws_out);
 	}
 	int r = compare_outputs(b, &ws_out, &ws_out);
-	for (uint32_t p = 0; p < b->ws->n_projects && r == 0; p++)
-		r = check_project(b, p, &ws_out);
+	struct vx_map seen = {0}; /* projects that share their list of tasks need one look */
+	for (uint32_t p = 0; p < b->ws->n_projects && r == 0; p++) {
+		const struct vx_project *project = &b->ws->projects[p];
+		if (project->n_tasks && (ws_out.n || vx_map_put(&seen, &project->tasks, sizeof project->tasks, p)))
+			r = check_project(b, p, &ws_out);
+	}
+	vx_map_free(&seen);
 	if (r < 0)
 		return r;
 	return b->ws->settings.upfront_keys ? check_workspace_inputs(b, &ws_in, &ws_out) : 0;

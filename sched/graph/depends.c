@@ -46,7 +46,7 @@ static const char *where(const struct builder *b, uint32_t d)
 {
 	const struct vx_project *p = &b->ws->projects[b->owner[d]];
 
-	return vx_arena_printf(b->scratch, "%s: project \"%s\", task \"%s\"", decl_of(b, d)->source, p->name, decl_of(b, d)->name);
+	return vx_arena_printf(b->scratch, "%s: project \"%s\", task \"%s\"", decl_source(b, d), p->name, decl_of(b, d)->name);
 }
 
 static int missing(struct builder *b, uint32_t task, const char *entry, const char *what, const char *name, struct vx_strs candidates)

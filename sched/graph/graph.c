@@ -42,6 +42,14 @@ const char *decl_id(const struct builder *b, uint32_t d, struct vx_arena *a)
 	return id;
 }
 
+const char *decl_source(const struct builder *b, uint32_t d)
+{
+	const struct vx_task_decl *t = decl_of(b, d);
+	const char *dir = b->ws->projects[b->owner[d]].dir;
+
+	return t->in_project && strcmp(dir, ".") != 0 ? vx_arena_printf(b->scratch, "%s/%s", dir, t->source) : t->source;
+}
+
 uint32_t find_decl(const struct builder *b, uint32_t project, uint32_t name)
 {
 	for (uint32_t d = b->base[project]; d < b->base[project + 1]; d++)
