@@ -1,6 +1,7 @@
 #include "vx/config.h"
 
 #include "cfg.h"
+#include "js.h"
 #include "turbo.h"
 
 #include "vx/arena.h"
@@ -31,6 +32,7 @@ struct loader {
 	struct known *known;
 	uint32_t n_known, cap_known;
 	struct vx_arena texts;
+	struct js_results js;
 	struct vx_buf print;
 };
 
@@ -230,9 +232,14 @@ static int parse_project(struct loader *l, struct vx_project *p, const char *fil
 static int load_project(struct loader *l, struct vx_project *p)
 {
 	uint32_t bit = p->files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC);
-	const char *file = NULL;
+	const char *file = js_file_of(p, l->a);
+	const struct vx_json *evaluated;
 	int r = one_config(l, p);
 
+	if (r == 0 && file) {
+		r = js_take(&l->js, file, &evaluated, l->err);
+		return r == 0 ? take_project(l, p, file, evaluated) : r;
+	}
 	if (r == 0 && bit) {
 		file = in_dir(l, p->dir, bit == VX_HAS_VX_JSONC ? "vx.jsonc" : "vx.json");
 		r = read_text(l, file);
@@ -262,8 +269,11 @@ static int load_vx(struct loader *l)
 		vx_err_set(l->err, -EINVAL, "the workspace root has a vx.json, but no package.json with a name, so it is no project");
 		r = vx_err_fix(l->err, "add \"name\" to the root package.json");
 	}
+	if (r == 0)
+		r = js_evaluate(ws, l->a, &l->js, l->err);
 	for (uint32_t i = 0; i < ws->n_projects && r == 0; i++)
 		r = load_project(l, &ws->projects[i]);
+	js_free(&l->js);
 	vx_json_free(l->defaults_json);
 	return r;
 }

@@ -1,0 +1,166 @@
+#include "plantest.h"
+
+#include "vx/buf.h"
+#include "vx/spawn.h"
+
+static char only_node[PATH_MAX]; /* a directory with node and nothing else; "" without node */
+static char empty[PATH_MAX];
+static char *old_path;
+
+static int setup(void **state)
+{
+	char node[4096];
+	char *dir = vxt_tmpdir();
+
+	(void)state;
+	old_path = strdup(getenv("PATH"));
+	vxt_write(dir, "empty/x", "");
+	snprintf(empty, sizeof empty, "%s/empty", dir);
+	if (vx_which("node", old_path, node) == 0) {
+		assert_int_equal(vx_mkdir_p(AT_FDCWD, vxt_path(dir, "bin"), 0755), 0);
+		assert_int_equal(symlink(node, vxt_path(dir, "bin/node")), 0);
+		snprintf(only_node, sizeof only_node, "%s/bin", dir);
+	}
+	*state = dir;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	setenv("PATH", old_path, 1);
+	free(old_path);
+	vxt_rm(*state);
+	return 0;
+}
+
+static void workspace(struct plan *p)
+{
+	plan_open(p);
+	vxt_write(p->dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
+	vxt_write(p->dir, "p/a/package.json", "{\"name\":\"a\"}");
+	vxt_write(p->dir, "p/b/package.json", "{\"name\":\"b\"}");
+}
+
+static void test_nothing_runs_without_one(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	workspace(&p);
+	vxt_write(p.dir, "p/a/vx.json", "{\"tasks\":{\"t\":{\"exec\":{\"command\":\"c\"}}}}");
+	setenv("PATH", empty, 1);
+	assert_int_equal(plan_load(&p), 0);
+	vxt_write(p.dir, "p/b/vx.config.ts", "export default {}");
+	plan_load(&p);
+	plan_says(&p, "p/b/vx.config.ts cannot be evaluated", "neither bun nor node", "tsx, jiti, esbuild", NULL);
+	plan_close(&p);
+}
+
+static void test_two_configurations(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	workspace(&p);
+	vxt_write(p.dir, "p/a/vx.json", "{}");
+	vxt_write(p.dir, "p/a/vx.config.mjs", "export default {}");
+	setenv("PATH", only_node, 1);
+	plan_load(&p);
+	if (*only_node)
+		plan_says(&p, "project \"a\" has two configurations", "p/a/vx.json", "p/a/vx.config.mjs", NULL);
+	plan_close(&p);
+}
+
+static void test_values(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	if (!*only_node)
+		skip();
+	workspace(&p);
+	setenv("PATH", only_node, 1);
+	vxt_write(p.dir, "p/a/vx.config.mjs",
+		"import {defineProject} from '@vzn/vx/config';\nimport {cmd} from './shared.mjs';\nconsole.log('noise'); process.stdout.write('noise');\n"
+		"export default async () => defineProject({tags: ['x'], tasks: {build: {dependsOn: undefined, exec: {command: cmd}}}});\n");
+	vxt_write(p.dir, "p/a/shared.mjs", "export const cmd = 'tsc';\n");
+	vxt_write(p.dir, "p/b/vx.config.cjs",
+		"const {defineProject} = require('@vzn/vx');\nmodule.exports = defineProject({tasks: {build: {exec: {command: require('path').basename(__dirname)}}}});\n");
+	if (plan_load(&p) != 0)
+		fail_msg("%s", p.text);
+	assert_int_equal(plan_graph(&p, "build --all"), 0);
+	assert_string_equal(plan_task(&p, "a#build")->decl->exec.command, "tsc");
+	assert_string_equal(plan_task(&p, "b#build")->decl->exec.command, "b");
+	assert_string_equal(p.ws.projects[1].tags.v[0], "x");
+	plan_close(&p);
+}
+
+static const struct {
+	const char *text, *says;
+} broken[] = {
+	{"export default {tasks: {build: {exec: {command: () => 1}}}}", "tasks.build.exec.command is a function, but must be plain JSON data"},
+	{"export default {tasks: {build: {exec: {timeout: NaN}}}}", "tasks.build.exec.timeout is NaN"},
+	{"export default {tags: [Symbol('q')]}", "tags[0] is a symbol"},
+	{"export default {tags: [undefined]}", "tags[0] is undefined"},
+	{"export default {[Symbol('k')]: 1}", "an object with a symbol as a key"},
+	{"const x = {}; x.tasks = x; export default x", "tasks is part of a cycle"},
+	{"export default {tasks: new Map()}", "tasks is an instance of Map"},
+	{"export default {tags: [1n]}", "tags[0] is a bigint"},
+	{"export default 5", "must export an object as default"},
+	{"throw new TypeError('boom\\nsecond line')", "TypeError: boom second line"},
+	{"export default {", "SyntaxError"},
+	{"import 'no-such-package'; export default {}", "no-such-package"},
+	{"process.exit(3)", "exit 3"},
+	{"export default {tasks: {build: {exce: {}}}}", "unknown key \"exce\""},
+};
+
+static void test_refused(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	if (!*only_node)
+		skip();
+	setenv("PATH", only_node, 1);
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		workspace(&p);
+		vxt_write(p.dir, "p/a/vx.config.mjs", broken[i].text);
+		if (plan_load(&p) == 0)
+			fail_msg("accepted: %s", broken[i].text);
+		plan_says(&p, broken[i].says, NULL);
+		plan_close(&p);
+	}
+}
+
+static void test_one_process(void **state)
+{
+	struct plan p;
+	struct vx_buf b = VX_BUF(4096);
+
+	(void)state;
+	if (!*only_node)
+		skip();
+	setenv("PATH", only_node, 1);
+	workspace(&p);
+	for (int i = 0; i < 2; i++)
+		vxt_write(p.dir, i ? "p/a/vx.config.mjs" : "p/b/vx.config.mjs",
+			"import fs from 'node:fs'; fs.appendFileSync('pids', process.pid + '\\n'); export default {}");
+	assert_int_equal(plan_load(&p), 0);
+	assert_int_equal(vx_read_file(AT_FDCWD, vxt_path(p.dir, "pids"), &b), 0);
+	const char *second = strchr(vx_buf_str(&b), '\n') + 1;
+	assert_int_equal(atoi(vx_buf_str(&b)), atoi(second));
+	vx_buf_free(&b);
+	plan_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_runs_without_one),
+		cmocka_unit_test(test_two_configurations),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_one_process),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
