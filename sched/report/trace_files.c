@@ -179,8 +179,8 @@ int vx_trace_write_markdown(struct vx_trace *t, const char *path, const char *ti
 
 	vx_buf_adds(&b, "## ");
 	cell(&b, title);
-	vx_buf_printf(&b, "\n\n%s: %u tasks, %u executed, %u from the cache, %u failed, %u skipped; %s", t->end.code ? "**failed**" : "passed",
-		c->total, c->executed, c->hits, c->failed, c->skipped, vx_fmt_ns(t->end.wall_ns, wall, sizeof wall));
+	vx_buf_printf(&b, "\n\n%s: %u task%s, %u executed, %u from the cache, %u failed, %u skipped; %s", t->end.code ? "**failed**" : "passed",
+		c->total, c->total == 1 ? "" : "s", c->executed, c->hits, c->failed, c->skipped, vx_fmt_ns(t->end.wall_ns, wall, sizeof wall));
 	if (t->end.saved_ns)
 		vx_buf_printf(&b, ", %s saved", vx_fmt_ns(t->end.saved_ns, saved, sizeof saved));
 	vx_buf_printf(&b, ", critical path %s\n", vx_fmt_ns(vx_trace_critical(t, NULL, NULL), critical, sizeof critical));
