@@ -45,6 +45,13 @@ static const char run_help[] =
 	"Environment: VX_CACHE_DIR, VX_TASK_TIMEOUT, VX_KILL_GRACE_MS, VX_IO=uring|blocking, VX_FSYNC=1, CI, NO_COLOR, FORCE_COLOR.\n"
 	"Exit: 0 all succeeded or hit; 1 something failed or was skipped, or the invocation was wrong; 128 + n interrupted by signal n.\n";
 
+static const char cache_help[] =
+	"vx cache prune [--older-than AGE] [--max-size SIZE] [--dry-run]   the least recently used go first; litter goes always\n"
+	"vx cache stats                                                    how much there is\n"
+	"vx cache verify                                                   reads everything; exit 1 when something is damaged\n"
+	"\n"
+	"AGE: a number and s, m, h, d or w. SIZE: a number and K, M or G. All take --format pretty|json, -C DIR, --cache-dir DIR.\n";
+
 static const char info_help[] = "vx info\n\nPrints versions, the workspace, the cache and the sandbox's verdict on this machine. Changes nothing.\n";
 
 int vx_cli_help(int argc, char **argv)
@@ -55,6 +62,8 @@ int vx_cli_help(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "run"))
 		fputs(run_help, stdout);
+	else if (!strcmp(argv[1], "cache"))
+		fputs(cache_help, stdout);
 	else if (!strcmp(argv[1], "info"))
 		fputs(info_help, stdout);
 	else if (!strcmp(argv[1], "help"))

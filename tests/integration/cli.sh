@@ -23,8 +23,16 @@ is 'help run' "$rc" 0
 for flag in $(grep -oE -- '--[a-z][a-z-]+' <<<"$out" | sort -u); do
 	grep -q -- "$flag" "$SRC/docs/cli.md" || fail "docs/cli.md lacks $flag of vx help run"
 done
+help_run=$out
+vx help
+for verb in $(grep -oE '^  vx [a-z]+' <<<"$out" | cut -d' ' -f4 | sort -u); do
+	grep -q "^vx $verb" "$SRC/docs/cli.md" || fail "docs/cli.md lacks the verb $verb"
+	vx help "$verb"
+	is "help $verb" "$rc" 0
+	help_run="$help_run $out"
+done
 for flag in $(grep -oE -- '--[a-z][a-z-]+' "$SRC/docs/cli.md" | sort -u); do
-	[ "$flag" = --version ] || [ "$flag" = --help ] || grep -q -- "$flag" <<<"$out" || fail "docs/cli.md has $flag, vx help run does not"
+	[ "$flag" = --version ] || [ "$flag" = --help ] || grep -q -- "$flag" <<<"$help_run" || fail "docs/cli.md has $flag, no vx help does"
 done
 vx run --help
 is 'run --help' "$rc" 0
