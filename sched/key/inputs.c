@@ -92,6 +92,8 @@ static int slash_cmp(const void *a, const void *b)
 /* The nested directories, outermost ones only, so that they are apart from each other and sorted as "dir/". */
 static uint32_t outermost(struct vx_strs nested, const char **ret)
 {
+	if (!nested.n)
+		return 0;
 	memcpy(ret, nested.v, nested.n * sizeof *ret);
 	qsort(ret, nested.n, sizeof *ret, slash_cmp);
 	uint32_t w = 0;
