@@ -3,7 +3,9 @@
 #define VX_VERBS_H
 
 int vx_cli_cache(int argc, char **argv);
+int vx_cli_lock(int argc, char **argv);
+int vx_cli_init(int argc, char **argv);
 
-#define VX_MORE_VERBS {"cache", vx_cli_cache},
+#define VX_MORE_VERBS {"cache", vx_cli_cache}, {"lock", vx_cli_lock}, {"init", vx_cli_init},
 
 #endif

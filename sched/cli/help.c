@@ -34,6 +34,7 @@ static const char run_help[] =
 	"  --force                     run, then save over what is there\n"
 	"  --cache local:rw|local:r|local:w|local:\n"
 	"  --cache-dir DIR\n"
+	"  --frozen                    take the workspace from vx-lock.json, evaluate nothing\n"
 	"What is shown\n"
 	"  --output-logs full|errors-only|hash-only|none\n"
 	"  --dry[=text|json|full]      the plan, and nothing is run\n"

@@ -50,6 +50,8 @@ static int take_flag(struct parse *p, const char *name, const char *value)
 		p->o->all = true;
 	else if (!strcmp(name, "force"))
 		p->o->force = true;
+	else if (!strcmp(name, "frozen"))
+		p->o->frozen = true;
 	else if (!strcmp(name, "only"))
 		p->o->exclude_deps = true;
 	else
@@ -249,6 +251,7 @@ static const struct option options[] = {
 	{"no-cache", 0, ARG_NONE, take_flag, NULL},
 	{"skip-nx-cache", 0, ARG_NONE, take_flag, NULL},
 	{"force", 0, ARG_NONE, take_flag, NULL},
+	{"frozen", 0, ARG_NONE, take_flag, NULL},
 	{"only", 0, ARG_NONE, take_flag, NULL},
 	{"cache", 0, ARG_VALUE, take_cache, NULL},
 	{"cache-dir", 0, ARG_VALUE, take_cache_dir, NULL},

@@ -5,6 +5,7 @@
 #include "vx/config.h"
 #include "vx/graph.h"
 #include "vx/limits.h"
+#include "vx/lock.h"
 #include "vx/path.h"
 #include "vx/workspace.h"
 
@@ -30,9 +31,11 @@ int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *e
 {
 	char *root = NULL;
 	int r = find_root(p, &root, err);
-	if (!r)
+	if (!r && o->frozen)
+		r = vx_lock_read(root, &p->arena, &p->ws, err);
+	else if (!r)
 		r = vx_workspace_load(root, &p->arena, &p->ws, err);
-	if (!r)
+	if (!r && !o->frozen)
 		r = vx_config_load(&p->ws, &p->arena, err);
 	if (r)
 		return r;

@@ -39,6 +39,8 @@ int cfg_read(const struct vx_base_dir *root, const char *rel, struct vx_buf *b, 
 /* task.c: one task from its own declaration and the workspace default of its name (either may be NULL). `script` is what runs when the default applies
  * and names no command. Rules that one task can break alone are checked here. */
 int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret);
+/* The fields of a resolved task, without defaults, rules or canonical form; members that it does not know are let pass. */
+int cfg_task_fields(const struct cfg *c, const struct vx_json *task, struct vx_task_decl *ret);
 int cfg_task_name(const struct cfg *c, const char *name);
 /* Shape only: what a default may look like, before it is met with a project. */
 int cfg_task_shape(const struct cfg *c, const struct vx_json *task, const char *field);

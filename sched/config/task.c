@@ -231,16 +231,14 @@ static void apply_script(const struct vx_json *fallback, const char *script, str
 	t->exec.command = script;
 }
 
-int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret)
+static int take_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret)
 {
 	struct vx_task_decl t = {.name = c->task,
 		.source = c->source ? c->source : c->file,
 		.in_project = c->source != NULL,
 		.exec = {.timeout_ms = -1, .retries = -1, .cpus = 1}};
-	int r = own ? cfg_object(c, own, NULL, task_keys) : 0;
+	int r = cfg_str(c, cfg_pick(own, fallback, "description"), "description", &t.description);
 
-	if (r == 0)
-		r = cfg_str(c, cfg_pick(own, fallback, "description"), "description", &t.description);
 	if (r == 0)
 		r = cfg_strs(c, cfg_pick(own, fallback, "dependsOn"), "dependsOn", &t.depends_on);
 	const struct vx_json *exec_own = own ? vx_json_get(own, "exec") : NULL;
@@ -261,6 +259,25 @@ int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_jso
 		t.has_cache = true;
 		r = take_cache(c, cache_own, cache_default, &t.cache);
 	}
+	if (r == 0)
+		*ret = t;
+	return r;
+}
+
+int cfg_task_fields(const struct cfg *c, const struct vx_json *task, struct vx_task_decl *ret)
+{
+	if (vx_json_type(task) != VX_JSON_OBJECT)
+		return cfg_fail(c, NULL, "the task must be an object");
+	return take_task(c, task, NULL, NULL, ret);
+}
+
+int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret)
+{
+	struct vx_task_decl t;
+	int r = own ? cfg_object(c, own, NULL, task_keys) : 0;
+
+	if (r == 0)
+		r = take_task(c, own, fallback, script, &t);
 	if (r == 0)
 		r = cfg_rules(c, &t);
 	if (r < 0)

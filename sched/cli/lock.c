@@ -1,0 +1,148 @@
+/* vx lock: the resolved workspace as vx-lock.json. */
+#include "cli.h"
+
+#include "vx/arena.h"
+#include "vx/buf.h"
+#include "vx/config.h"
+#include "vx/fd.h"
+#include "vx/graph.h"
+#include "vx/limits.h"
+#include "vx/lock.h"
+#include "vx/verbs.h"
+#include "vx/workspace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct lock_opts {
+	bool check;
+	const char *dir;
+};
+
+static int parse(int argc, char **argv, struct lock_opts *o, struct vx_err *err)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *a = argv[i];
+		if (!strcmp(a, "--check"))
+			o->check = true;
+		else if (!strcmp(a, "-C") && i + 1 < argc)
+			o->dir = argv[++i];
+		else if (!strncmp(a, "-C", 2) && a[2])
+			o->dir = a + 2;
+		else if (!strcmp(a, "--cache-dir") && i + 1 < argc)
+			i++; /* a global option; a lock has no use for a cache */
+		else if (strncmp(a, "--cache-dir=", 12) != 0) {
+			vx_err_set(err, -EINVAL, "\"%.100s\" is no option of this verb", a);
+			return vx_err_fix(err, "vx lock [--check] [-C DIR]");
+		}
+	}
+	return 0;
+}
+
+/* Every task of every project, so that a lock never holds a graph that cannot be built. */
+static int check_graph(const struct vx_workspace *ws, struct vx_arena *a, struct vx_err *err)
+{
+	struct vx_selection sel = {0};
+	struct vx_graph g;
+	uint32_t n = 0;
+
+	for (uint32_t p = 0; p < ws->n_projects; p++)
+		n += ws->projects[p].n_tasks;
+	struct vx_request_task *tasks = vx_arena_array(a, n ? n : 1, sizeof *tasks);
+	for (uint32_t p = 0; p < ws->n_projects; p++)
+		for (uint32_t i = 0; i < ws->projects[p].n_tasks; i++)
+			tasks[sel.n_tasks++] = (struct vx_request_task){p, ws->projects[p].tasks[i]->name};
+	sel.tasks = tasks;
+	return vx_graph_build(ws, &sel, NULL, a, &g, err);
+}
+
+/* The first line in which the two differ. */
+static void first_difference(const char *old, const char *new, unsigned *ret_line, struct vx_err *err)
+{
+	unsigned line = 1;
+
+	while (*old && *old == *new) {
+		line += *old == '\n';
+		old++;
+		new ++;
+	}
+	*ret_line = line;
+	vx_err_set(err, -ESTALE, VX_LOCK_FILE " is not what the workspace resolves to now (line %u differs)", line);
+	vx_err_fix(err, "write it again: vx lock");
+}
+
+static int compare(int root_fd, const struct vx_buf *now, struct vx_err *err)
+{
+	struct vx_buf old = VX_BUF(VX_MAX_CONFIG_BYTES);
+	unsigned line;
+	int r = vx_read_file(root_fd, VX_LOCK_FILE, &old);
+
+	if (r == -ENOENT) {
+		vx_err_set(err, r, "there is no " VX_LOCK_FILE);
+		vx_err_fix(err, "write it with: vx lock");
+	} else if (r < 0) {
+		vx_err_set(err, r, "cannot read " VX_LOCK_FILE ": %s", vx_strerror(r));
+	} else if (old.len != now->len || memcmp(vx_buf_str(&old), vx_buf_str(now), now->len) != 0) {
+		first_difference(vx_buf_str(&old), vx_buf_str(now), &line, err);
+		r = -ESTALE;
+	}
+	vx_buf_free(&old);
+	return r;
+}
+
+static int lock(const struct lock_opts *o, struct vx_arena *a, struct vx_err *err)
+{
+	struct vx_buf text = VX_BUF(VX_MAX_CONFIG_BYTES);
+	struct vx_workspace ws;
+	char *root;
+
+	if (o->dir && chdir(o->dir) < 0)
+		return vx_err_set(err, -errno, "cannot enter %s: %s", o->dir, vx_strerror(errno));
+	int r = vx_workspace_find(".", a, &root, err);
+	if (r == 0)
+		r = vx_workspace_load(root, a, &ws, err);
+	if (r < 0)
+		return r;
+	r = vx_config_load(&ws, a, err);
+	if (r == 0)
+		r = check_graph(&ws, a, err);
+	if (r == 0) {
+		vx_lock_write(&ws, &text);
+		if (text.overflow)
+			r = vx_err_set(
+				err, -EFBIG, "the lock would be larger than %u bytes, the most a configuration file may have", VX_MAX_CONFIG_BYTES);
+	}
+	int fd = r == 0 ? vx_open(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0) : -1;
+	if (r == 0 && fd < 0)
+		r = vx_err_set(err, fd, "cannot enter %s: %s", root, vx_strerror(fd));
+	if (r == 0 && o->check) {
+		r = compare(fd, &text, err);
+	} else if (r == 0) {
+		r = vx_write_file_atomic(fd, VX_LOCK_FILE, text.data, text.len, 0644);
+		if (r < 0)
+			vx_err_set(err, r, "cannot write %s/" VX_LOCK_FILE ": %s", root, vx_strerror(r));
+	}
+	if (r == 0)
+		printf(o->check ? VX_LOCK_FILE " is up to date\n" : VX_LOCK_FILE " written: %u projects\n", ws.n_projects);
+	vx_close(fd);
+	vx_buf_free(&text);
+	vx_map_free(&ws.by_name);
+	vx_map_free(&ws.by_dir);
+	return r;
+}
+
+int vx_cli_lock(int argc, char **argv)
+{
+	struct lock_opts o = {0};
+	struct vx_arena a = {0};
+	struct vx_err err = {0};
+	int r = parse(argc, argv, &o, &err);
+
+	if (r == 0)
+		r = lock(&o, &a, &err);
+	vx_arena_free(&a);
+	return r < 0 ? vx_cli_fail("lock", &err) : 0;
+}

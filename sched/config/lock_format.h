@@ -1,0 +1,13 @@
+/* Inside the config module: what the writer and the reader of vx-lock.json share. */
+#ifndef VX_LOCK_FORMAT_H
+#define VX_LOCK_FORMAT_H
+
+#include "cfg.h"
+
+enum { VX_LOCK_VERSION = 1, LOCK_KINDS = 5 };
+
+extern const char *const lock_kind_names[LOCK_KINDS]; /* by enum vx_ws_kind */
+
+struct vx_json *lock_task_json(const struct vx_task_decl *t);
+
+#endif
