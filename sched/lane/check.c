@@ -199,11 +199,11 @@ static void answer(struct vx_hand *h, const struct vx_job *j, const struct vx_ro
 		char text[256];
 		snprintf(text, sizeof text, "the cached result of %.100s cannot be used: its log is %s; it runs instead", j->id,
 			r == -EBADMSG ? "damaged" : "missing");
-		vx_lane_send(h->l, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
+		vx_hand_send(h, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
 		return;
 	}
 	atomic_fetch_add(up_to_date ? &h->l->n_up_to_date : &h->l->n_restores, 1);
-	vx_lane_send(h->l,
+	vx_hand_send(h,
 		&(struct vx_lane_event){.kind = VX_LANE_RESTORED,
 			.task = j->task,
 			.ok = true,
@@ -252,7 +252,7 @@ static void give_up(struct vx_hand *h, const struct vx_job *j, bool damaged, con
 		f->text);
 	if (damaged)
 		drop_entry(h, j);
-	vx_lane_send(h->l, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
+	vx_hand_send(h, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
 }
 
 /* After a restore: what is there now, to compare with next time. It must be the entry and nothing else. */
@@ -295,6 +295,7 @@ static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct 
 		vx_walk_free(&w);
 		return;
 	}
+	vx_hand_flush(h); /* this takes longer than those before should wait */
 	struct vx_restored res = {0};
 	int r = vx_restore_entry(h, j, &w, k->have_snap && vx_digest_equal(&k->snap.artifact, &j->entry.artifact) ? &k->snap : NULL, &res, &f);
 	vx_walk_free(&w);
@@ -320,6 +321,7 @@ void vx_do_restores(struct vx_hand *h, struct vx_job *jobs)
 		memset(v, 0, n * sizeof *v);
 	for (const struct vx_job *j = jobs; j; j = j->next)
 		restore_one(h, j, &v[i++]);
+	vx_hand_flush(h);
 	free(v);
 	vx_arena_free(&a);
 }

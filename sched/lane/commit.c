@@ -25,11 +25,11 @@ void vx_pending_free(struct vx_pending *p)
 static uint64_t wait_until(struct vx_lane *l, bool brisk)
 {
 	bool busy = l->back.running || l->back.queued;
-	l->wait_idle = !brisk && busy;
-	if (l->stop || l->flush || l->n_rows >= VX_LANE_GROUP || (!brisk && !busy))
+	l->wait_idle = busy && (!brisk || l->flush);
+	if (l->n_rows >= VX_LANE_GROUP || (!busy && (!brisk || l->flush || l->stop)))
 		return 0;
 	uint64_t most = l->first_row_ns + VX_LANE_GROUP_WAIT_MS * MS, gap = l->last_row_ns + VX_LANE_GROUP_GAP_MS * MS;
-	uint64_t until = brisk && gap < most ? gap : most;
+	uint64_t until = brisk && !busy && gap < most ? gap : most;
 	return until > vx_now_ns() ? until : 0;
 }
 

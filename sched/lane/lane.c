@@ -48,6 +48,26 @@ void vx_lane_send(struct vx_lane *l, const struct vx_lane_event *e, void *own, c
 	push_events(l, v, &v->next);
 }
 
+void vx_hand_send(struct vx_hand *h, const struct vx_lane_event *e, void *own, const char *text)
+{
+	struct vx_evt *v = vx_xmalloc(sizeof *v);
+	v->next = NULL;
+	memcpy(&v->e, e, offsetof(struct vx_lane_event, text));
+	v->own = own;
+	v->text = text && *text ? vx_xstrdup(text) : NULL;
+	if (!h->events)
+		h->events_tail = &h->events;
+	*h->events_tail = v;
+	h->events_tail = &v->next;
+}
+
+void vx_hand_flush(struct vx_hand *h)
+{
+	if (h->events)
+		push_events(h->l, h->events, h->events_tail);
+	h->events = NULL;
+}
+
 static void free_event(struct vx_evt *v)
 {
 	if (!v)

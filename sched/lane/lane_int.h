@@ -69,12 +69,15 @@ uint64_t vx_fs_now_ns(void);
 
 struct vx_hand {
 	struct vx_lane *l;
+	struct vx_evt *events, **events_tail; /* of a batch, not yet sent */
 	struct vx_io *io;
 	struct vx_zip *zip;
 	struct vx_unzip *unzip;
 	struct vx_buf tar, packed; /* kept between jobs */
 	bool back;                 /* of the saving lane */
 };
+
+struct vx_evt;
 
 enum vx_job_kind { JOB_CLEAN, JOB_RESTORE, JOB_SAVE };
 
@@ -164,6 +167,9 @@ struct vx_io *vx_lane_default_io(void *arg, char *ret_name, size_t cap);
 
 /* Sends an event; `own` (malloc'ed, may be NULL) becomes its buffer, `text` is copied. */
 void vx_lane_send(struct vx_lane *l, const struct vx_lane_event *e, void *own, const char *text);
+/* The same, held back until vx_hand_flush: one wake-up for many. */
+void vx_hand_send(struct vx_hand *h, const struct vx_lane_event *e, void *own, const char *text);
+void vx_hand_flush(struct vx_hand *h);
 /* Hands a row to the committer; takes ownership. */
 void vx_lane_commit(struct vx_lane *l, struct vx_pending *p);
 void vx_lane_commit_stop(struct vx_lane *l);
