@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Kills vx with SIGKILL and looks at what is left. Prints TAP.
+
+    tests/crash.py points            at every named point of save, restore, clean, prune and recovery (vx/point.h; build/vx-test)
+    tests/crash.py random [N]        at N random moments (500) of a run of 200 tasks, with edits, deletions and strays in between
+
+After each: `vx cache verify` finds nothing, a new run succeeds, every output equals a clean build's, and after that run no temporary remains.
+"""
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+SRC = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.abspath(os.environ.get("VX_BUILD", os.path.join(SRC, "build")))
+VX, VX_TEST = os.path.join(BUILD, "vx"), os.path.join(BUILD, "vx-test")
+BIG = 4600000  # more than is packed in memory
+count = failed = 0
+
+
+def report(ok, name, *detail):
+    global count, failed
+    count += 1
+    failed += not ok
+    print(("ok" if ok else "not ok") + f" {count} - {name}", flush=True)
+    for d in detail if not ok else ():
+        print("\n".join("# " + line for line in str(d).splitlines()), flush=True)
+
+
+class Workspace:
+    def __init__(self, projects, chain):
+        self.root = os.path.realpath(tempfile.mkdtemp(prefix="vx-crash-"))
+        self.names = [f"p{i:03d}" for i in range(projects)]
+        self.env = dict(os.environ, HOME=self.root, NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
+        for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME", "VX_CRASH_AT"):
+            self.env.pop(k, None)
+        self.write("package.json", json.dumps({"name": "crash", "private": True, "workspaces": ["p/*"]}))
+        self.write(".gitignore", "dist\n.vx\n")
+        for i, name in enumerate(self.names):
+            deps = {self.names[i - 1]: "*"} if chain and i % chain else {}
+            self.write(f"p/{name}/package.json", json.dumps({"name": name, "version": "1.0.0", "dependencies": deps}))
+            self.write(f"p/{name}/src/in", f"{name}\n")
+            self.write(f"p/{name}/vx.json", json.dumps({"tasks": {"build": self.task(i, chain)}}))
+        subprocess.run("git init -q && git add -A && git commit -qm x", shell=True, cwd=self.root, env=self.env, check=True)
+
+    def task(self, i, chain):
+        up = f"cat ../{self.names[i - 1]}/dist/one;" if chain and i % chain else ""
+        big = f"yes big{i} | head -c {BIG} >dist/big;" if not chain and i == 0 else ""
+        command = (f"mkdir -p dist/sub/deep dist/empty; {{ {up} cat src/in; }} >dist/one; cksum <dist/one >dist/sub/two; chmod 750 dist/sub/two; {big} "
+                   "ln -s ../one dist/sub/link; sh -c 'seq 1 20000' | cksum >dist/sub/deep/three; seq 1 12000 | tail -n 11000 >&2")
+        return {"dependsOn": ["^build"], "exec": {"command": command}, "cache": {"inputs": {"files": ["src/**"]}, "outputs": {"files": ["dist/**"]}}}
+
+    def write(self, path, text):
+        full = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w") as f:
+            f.write(text)
+
+    def sh(self, command):
+        subprocess.run(command, shell=True, cwd=self.root, check=True)
+
+    def vx(self, *args, program=VX, **env):
+        r = subprocess.run([program, *args], cwd=self.root, env=dict(self.env, **env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        return r.returncode, r.stdout.decode(errors="replace")
+
+    def run(self, *extra, **kw):
+        return self.vx("run", "build", "--all", "--concurrency", "2", "--output-logs", "none", *extra, **kw)
+
+    def tree(self):
+        """What the outputs are: kinds, modes, contents, targets."""
+        out = {}
+        for name in self.names:
+            top = os.path.join(self.root, "p", name, "dist")
+            for d, dirs, files in os.walk(top):
+                for f in dirs + files:
+                    path = os.path.join(d, f)
+                    st = os.lstat(path)
+                    key = os.path.relpath(path, self.root)
+                    if stat.S_ISLNK(st.st_mode):
+                        out[key] = os.readlink(path)
+                    elif stat.S_ISREG(st.st_mode):
+                        with open(path, "rb") as g:
+                            out[key] = (oct(st.st_mode), hashlib.sha256(g.read()).hexdigest())
+                    else:
+                        out[key] = oct(st.st_mode)
+        return out
+
+    def litter(self):
+        found = []
+        for top in (".vx/stage", ".vx/journal", ".vx/cache/v1/tmp"):
+            for d, dirs, files in os.walk(os.path.join(self.root, top)):
+                found += [os.path.relpath(os.path.join(d, f), self.root) for f in dirs + files]
+        found += [f for f in os.listdir(os.path.join(self.root, ".vx")) if f.startswith("stamp-")]
+        return found
+
+    def check(self, want):
+        """None, or what is wrong after a crash."""
+        code, text = self.vx("cache", "verify")
+        if code:
+            return "vx cache verify: " + text
+        code, text = self.run()
+        if code:
+            return f"the next run exits {code}: " + text
+        now = self.tree()
+        if now != want:
+            return "outputs differ: " + ", ".join(sorted(k for k in set(now) | set(want) if now.get(k) != want.get(k))[:10]) + "\n" + text
+        if self.litter():
+            return "left behind: " + ", ".join(self.litter()[:10])
+        code, text = self.vx("cache", "verify")
+        if code:
+            return "vx cache verify after the next run: " + text
+        code, text = self.run()
+        if code or not re.search(rf"{len(self.names)} up to date", text):
+            return "the run after that does something: " + text
+        return None
+
+    def close(self):
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+MESS = "rm -rf p/p001/dist && echo other >p/p002/dist/one && echo stray >p/p002/dist/stray && rm -r p/p002/dist/empty && rm p/p003/dist/sub/link && mkdir p/p003/dist/sub/link && rm p/p000/dist/big"
+
+
+MESS_ONE = "echo other >p/p002/dist/one && echo stray >p/p002/dist/stray && rm -r p/p002/dist/empty && rm p/p002/dist/sub/two"
+
+
+def damage(w):
+    w.sh("for f in $(find .vx/cache/v1/a -name '*.tar.zst'); do chmod u+w $f; printf XXXX | dd of=$f bs=1 seek=60 conv=notrunc 2>/dev/null; done")
+
+
+def list_points():
+    """Every name in the sources: a point that no scenario passes is a failure too."""
+    names = set()
+    for d, _, files in os.walk(os.path.join(SRC, "sched")):
+        for f in files:
+            if f.endswith(".c"):
+                with open(os.path.join(d, f)) as g:
+                    names |= set(re.findall(r'VX_POINT\("([^"]+)"\)', g.read()))
+    return sorted(names)
+
+
+def crash_at(w, point, want):
+    """Brings the workspace to where the point is passed and dies there."""
+    kind = point.split(".")[0]
+    w.sh("rm -rf .vx")
+    args, prepare = None, None
+    if kind in ("restore", "journal", "recover"):
+        w.run()
+        w.sh(MESS_ONE if kind == "recover" else MESS)
+        if ".drop_" in point:
+            damage(w)
+            w.sh("rm -rf p/*/dist")
+        if kind == "recover":
+            code, text = w.run(program=VX_TEST, VX_CRASH_AT="restore.op:2")
+            if code != -signal.SIGKILL:
+                return f"restore.op:2 was not passed ({code})\n{text}"
+    elif kind == "prune":
+        w.run()
+        args = ("cache", "prune", "--max-size", "1")
+    code, text = w.vx(*args, program=VX_TEST, VX_CRASH_AT=point) if args else w.run(program=VX_TEST, VX_CRASH_AT=point)
+    if code != -signal.SIGKILL:
+        return f"the point was not passed: exit {code}\n{text}"
+    if ".drop_" in point:  # what we damaged and it had not come to yet is still damaged: every hit of the next run finds its own
+        w.run()
+    return w.check(want)
+
+
+def points():
+    w = Workspace(6, 0)
+    code, text = w.run()
+    want = w.tree()
+    report(code == 0 and len(want) > 30, "a clean build", text)
+    names = list_points()
+    report(len(names) >= 40, f"at least 40 points ({len(names)})")
+    for io in ("uring", "blocking"):
+        w.env["VX_IO"] = io
+        for point in names if io == "uring" else [p for p in names if p.startswith("save.")]:
+            problem = crash_at(w, point, want)
+            report(problem is None, f"killed at {point} ({io})", problem)
+    w.close()
+
+
+def disturb(w, rng, state):
+    """An edit, a deletion, a stray, or nothing; in some of the projects."""
+    for _ in range(rng.randrange(4)):
+        name = rng.choice(w.names)
+        dist = os.path.join(w.root, "p", name, "dist")
+        what = rng.randrange(6)
+        if what == 0:
+            state[name] = rng.randrange(3)
+            w.write(f"p/{name}/src/in", f"{name} {state[name]}\n")
+        elif what == 1:
+            shutil.rmtree(dist, ignore_errors=True)
+        elif os.path.isdir(dist):
+            if what == 2:
+                w.write(f"p/{name}/dist/stray{rng.randrange(9)}/x", "stray")
+            elif what == 3 and os.path.exists(dist + "/one"):
+                os.unlink(dist + "/one")
+            elif what == 4:
+                w.write(f"p/{name}/dist/sub/two", "wrong")
+
+
+def clean_build(w, scratch):
+    """The outputs as a run from scratch without a cache makes them, by what the sources are."""
+    key = tuple(open(os.path.join(w.root, "p", n, "src/in")).read() for n in w.names)
+    if key not in scratch:
+        w.sh("rm -rf p/*/dist")
+        code, text = w.run("--no-cache")
+        assert code == 0, text
+        scratch[key] = w.tree()
+    return scratch[key]
+
+
+def random_moments(n):
+    seed = int(os.environ.get("VX_SEED", "1"))
+    rng = random.Random(seed)
+    w = Workspace(200, 5)
+    start = time.monotonic()
+    code, text = w.run()
+    whole = time.monotonic() - start
+    report(code == 0, f"a clean build (seed {seed})", text)
+    scratch, state, killed = {}, {}, 0
+    for i in range(n):
+        disturb(w, rng, state)
+        if rng.randrange(6) == 0:
+            w.sh("rm -rf .vx/cache")
+        p = subprocess.Popen([VX, "run", "build", "--all", "--concurrency", "2", "--output-logs", "none"], cwd=w.root, env=w.env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            p.wait(timeout=rng.random() ** 2 * whole)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+            killed += 1
+        code, text = w.vx("cache", "verify")
+        problem = "vx cache verify: " + text if code else None
+        if not problem:
+            code, text = w.run()
+            got, left = w.tree(), w.litter()
+            if code:
+                problem = f"the next run exits {code}: {text}"
+            elif left:
+                problem = "left behind: " + ", ".join(left[:10])
+            else:
+                want = clean_build(w, scratch)
+                if got != want:
+                    problem = "outputs differ: " + ", ".join(sorted(k for k in set(got) | set(want) if got.get(k) != want.get(k))[:10])
+        if problem:
+            report(False, f"moment {i} (seed {seed})", problem)
+    report(killed > n // 4, f"{n} moments, {killed} of them killed while running")
+    w.close()
+
+
+if sys.argv[1:2] == ["points"]:
+    points()
+elif sys.argv[1:2] == ["random"]:
+    random_moments(int(sys.argv[2]) if len(sys.argv) > 2 else 500)
+else:
+    sys.exit(__doc__)
+print(f"1..{count}")
+sys.exit(1 if failed else 0)
