@@ -210,5 +210,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < (many ? vx_json_len(spec) : 1); i++)
 		code = run_one(box, many ? vx_json_at(spec, i) : spec, results);
 	vx_box_free(box);
+	vx_close(opts.init_fd);
+	vx_json_free(spec);
+	vx_buf_free(&text);
+	vx_arena_free(&arena);
 	return code;
 }
