@@ -367,6 +367,35 @@ static void memory_limit(void **state)
 	vxp_free(&r);
 }
 
+/* What a run that was killed has left among the cgroups goes when the next one needs a limit; what a live one has stays. */
+static void dead_runs_cgroups_are_swept(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, SH(":"));
+	struct vxp_result r;
+	const char *own;
+	char base[600], dead[700], inner[760], live[700];
+
+	(void)state;
+	vxt_sh("sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup | tr -d '\\n'", &own);
+	snprintf(base, sizeof base, "/sys/fs/cgroup/memory%s", own);
+	if (access(base, F_OK) < 0)
+		snprintf(base, sizeof base, "/sys/fs/cgroup/memory");
+	snprintf(dead, sizeof dead, "%s/vx.99999999", base); /* above any pid */
+	snprintf(inner, sizeof inner, "%s/0", dead);
+	snprintf(live, sizeof live, "%s/vx.%d", base, getpid());
+	if (own[0] == 0 || mkdir(dead, 0755) < 0 || mkdir(inner, 0755) < 0 || mkdir(live, 0755) < 0)
+		skip();    /* no cgroup can be made here */
+	vx_pool_end(pool); /* a worker sweeps once */
+	pool = vxp_start(3);
+	d.memory_bytes = 100 << 20;
+	r = run(&d);
+	assert_int_equal(r.done.flags & VX_DONE_NO_MEMORY_LIMIT, 0);
+	assert_int_equal(access(inner, F_OK), -1);
+	assert_int_equal(access(dead, F_OK), -1);
+	assert_int_equal(rmdir(live), 0);
+	vxp_free(&r);
+}
+
 static void one_too_large_is_refused(void **state)
 {
 	struct vx_task_desc d = vxp_desc(1, SH(":"));
@@ -528,6 +557,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_persistent_task_keeps_its_stdin),
 		cmocka_unit_test(what_it_used),
 		cmocka_unit_test(memory_limit),
+		cmocka_unit_test(dead_runs_cgroups_are_swept),
 		cmocka_unit_test(one_too_large_is_refused),
 		cmocka_unit_test(nonsense_in_shared_memory),
 		cmocka_unit_test(many_slots_at_once),
