@@ -23,16 +23,28 @@ struct gate {
 	struct vx_map by_dir;
 };
 
+/* From what would be bound, so the file system is asked; only for tasks that have a write grant at all. */
+static enum vx_reach sandbox_reach(struct vx_keyer *k, const struct vx_task *t, bool *ret_fingerprint)
+{
+	const struct vx_project *p = &k->ws->projects[t->project];
+	struct vx_sbx_spec spec = {.decl = t->decl->exec.sandbox, .root = k->ws->root, .project_dir = p->dir, .nested = p->nested};
+	const char *home = getenv("HOME"), *store = k->o.cache_dir;
+	spec.home = home ? home : "";
+	if (store)
+		spec.store_dirs = (struct vx_strs){&store, 1};
+	struct vx_strs names = {vx_fingerprint_names, N_FINGERPRINT};
+	struct vx_sbx_facts facts = vx_sbx_real_facts();
+	return vx_sbx_reach(&spec, &facts, names, ret_fingerprint);
+}
+
 enum vx_reach vx_key_reach(struct vx_keyer *k, uint32_t task, bool *ret_fingerprint)
 {
 	const struct vx_task *t = &k->g->tasks[task];
 	*ret_fingerprint = false;
 	if (!t->decl->has_exec || t->excluded)
 		return VX_REACH_NONE;
-	if (t->decl->exec.sandboxed) {
-		*ret_fingerprint = t->decl->exec.sandbox.write.n > 0; /* a grant may cover anything: the wider answer */
-		return *ret_fingerprint ? VX_REACH_WORKSPACE : VX_REACH_NONE;
-	}
+	if (t->decl->exec.sandboxed)
+		return t->decl->exec.sandbox.write.n ? sandbox_reach(k, t, ret_fingerprint) : VX_REACH_NONE;
 	*ret_fingerprint = vx_key_dir_is_root(k->ws->projects[t->project].dir);
 	return VX_REACH_PROJECT;
 }

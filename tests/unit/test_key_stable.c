@@ -119,6 +119,15 @@ static void uncached_upstream(void **state)
 	assert_true(stable(9));
 	box->exec.sandbox.write = kt_list(&t, "gen");
 	assert_false(stable(7));
+	struct vx_task_decl *wide = kt_task(&t, 0, "wide", NULL, NULL, "");
+	wide->exec.sandboxed = true;
+	kt_task(&t, 1, "after-wide", "src/**", "", "a");
+	wide->exec.sandbox.write = kt_list(&t, "gen");
+	assert_true(stable(11)); /* inside its own project */
+	wide->exec.sandbox.write = kt_list(&t, "../b/gen");
+	assert_false(stable(11));
+	wide->exec.sandbox.write = kt_list(&t, "/tmp/elsewhere");
+	assert_true(stable(11));
 }
 
 static void uncached_reads_all_of_its_project(void **state)
