@@ -24,6 +24,7 @@ struct vx_arena;
 struct vx_err;
 struct vx_graph;
 struct vx_keyer;
+struct vx_snapshot;
 struct vx_workspace;
 
 struct vx_oid {
@@ -70,6 +71,8 @@ struct vx_keyer_opts {
 	int cancel_fd;                     /* readable: runtime probes are killed, -ECANCELED; -1 none */
 	uint32_t threads;                  /* for scanning and hashing; 0 = CPUs */
 	const struct vx_key_memory *memory; /* NULL: nothing is remembered; borrowed for the keyer's life */
+	struct vx_snapshot *snapshot;       /* of this very plan (snapshot.h), taken or planned; NULL none. Keys may be taken over from it, and
+	                                     * vx_keyer_remember keeps it. */
 };
 
 struct vx_keyer_stats {
@@ -83,10 +86,13 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const 
 void vx_keyer_free(struct vx_keyer *k);
 bool vx_key_stable(struct vx_keyer *k, uint32_t task);
 int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record **ret, struct vx_err *err);
+/* A key that was taken over from a snapshot comes without its inputs (n_inputs is 0). This lists them: to be called in front of the command whose result is to
+ * be saved, since vx_key_recheck needs them. Nothing happens where they are there already. -errno as vx_key_compute. */
+int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err);
 const struct vx_key_record *vx_key_get(const struct vx_keyer *k, uint32_t task); /* NULL before vx_key_compute */
 void vx_keyer_ran(struct vx_keyer *k, uint32_t task);
 void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret);
-int vx_keyer_remember(struct vx_keyer *k); /* 0 also when there is nothing to keep; -errno of the memory */
+int vx_keyer_remember(struct vx_keyer *k); /* 0 also when there is nothing to keep; -errno of the memory or of the snapshot's file */
 
 /* 0: every input is as it was and none came or went, and no fingerprint file moved; 1: something moved, ret_what names it; -errno: could not tell. */
 int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *r, char *ret_what, size_t cap);

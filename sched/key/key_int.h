@@ -3,6 +3,7 @@
 #ifndef VX_KEY_INT_H
 #define VX_KEY_INT_H
 
+#include "seed.h"
 #include "source.h"
 
 #include "vx/err.h"
@@ -68,7 +69,9 @@ struct fixed_round {
 struct record {
 	struct vx_key_record pub;
 	const struct fixed_round *fixed;
-	struct vx_key_input manifest; /* the project's package.json; path NULL when there was none */
+	struct vx_key_input manifest; /* the project's package.json; mode 0 when there was none */
+	bool thin;                    /* taken over: inputs not listed yet */
+	bool moved;                   /* taken over, and listed since with another outcome */
 };
 
 struct vx_keyer {
@@ -94,9 +97,13 @@ struct vx_keyer {
 	uint32_t n_results, cap_results;
 	const struct fixed_round *fixed;
 	struct vx_globset *global_set;
-	uint8_t *stable; /* by task: 0 unknown, 1 yes, 2 preliminary; filled by stable.c */
+	uint8_t *stable;            /* by task: 0 unknown, 1 yes, 2 preliminary; filled by stable.c */
+	struct vx_seed_state *seed; /* seed.c; NULL without a snapshot */
 	struct vx_keyer_stats st;
 };
+
+/* keyer.c: what the project holds now. */
+const struct vx_files *vx_key_own(struct vx_keyer *k, uint32_t project, bool with_nested);
 
 /* inputs.c */
 int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct decl_globs **ret, struct vx_err *err);

@@ -33,6 +33,7 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const 
 		return r;
 	}
 	k->generation = 1;
+	vx_seed_begin(k);
 	*ret = k;
 	return 0;
 }
@@ -55,6 +56,7 @@ void vx_keyer_free(struct vx_keyer *k)
 	free(k->results);
 	free(k->stable);
 	free(k->dirty);
+	vx_seed_free(k);
 	vx_source_close(k->src);
 	pthread_mutex_destroy(&k->globs_lock);
 	vx_arena_free(&k->a);
@@ -126,7 +128,7 @@ static int freshen(struct vx_keyer *k, struct vx_err *err)
 	return 0;
 }
 
-static const struct vx_files *own_files(struct vx_keyer *k, uint32_t project, bool with_nested)
+const struct vx_files *vx_key_own(struct vx_keyer *k, uint32_t project, bool with_nested)
 {
 	struct own_files *o = &k->projects[project].own[with_nested];
 	if (o->generation != k->generation) {
@@ -235,7 +237,7 @@ static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, s
 	struct vx_strlist empty = {0};
 	int r = vx_key_globs(k, t->decl, &dg, err);
 	if (r == 0)
-		r = vx_key_select(k, task, dg, &k->table, own_files(k, t->project, t->decl->dialect == VX_DIALECT_TURBO), chosen, &k->a, &empty);
+		r = vx_key_select(k, task, dg, &k->table, vx_key_own(k, t->project, t->decl->dialect == VX_DIALECT_TURBO), chosen, &k->a, &empty);
 	if (r == 0)
 		r = vx_key_walk_turbo(k, task, dg, &k->a, chosen, err);
 	if (r < 0)
@@ -263,20 +265,41 @@ static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, s
 
 int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record **ret, struct vx_err *err)
 {
-	const struct vx_task *t = &k->g->tasks[task];
-	if (!vx_key_stable(k, task))
-		mark_dirty(k, t->project);
 	int r = freshen(k, err);
 	if (r < 0)
 		return r;
 	struct vx_files chosen = {0};
-	struct record *rec = NULL;
-	r = compute(k, task, &chosen, &rec, err);
+	struct record taken = {.pub.task = task, .fixed = k->fixed, .thin = true}, *rec = NULL;
+	if (vx_seed_take(k, task, &taken))
+		rec = vx_arena_dup(&k->a, &taken, sizeof taken);
+	else
+		r = compute(k, task, &chosen, &rec, err);
 	vx_files_free(&chosen);
 	if (r < 0)
 		return r;
 	k->records[task] = rec;
+	if (!rec->thin)
+		vx_seed_note(k, task);
 	*ret = &rec->pub;
+	return 0;
+}
+
+/* The key stays what it was: it has been probed, and dependents fold it. Where the files say otherwise by now, the result is not to be saved. */
+int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err)
+{
+	struct record *rec = k->records[task], *full = NULL;
+	struct vx_files chosen = {0};
+	if (!rec || !rec->thin)
+		return 0;
+	int r = freshen(k, err);
+	if (r == 0)
+		r = compute(k, task, &chosen, &full, err);
+	vx_files_free(&chosen);
+	if (r < 0)
+		return r;
+	full->moved = memcmp(&full->pub.key, &rec->pub.key, sizeof rec->pub.key) != 0;
+	full->pub.key = rec->pub.key;
+	*rec = *full;
 	return 0;
 }
 
@@ -311,7 +334,8 @@ void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret)
 
 int vx_keyer_remember(struct vx_keyer *k)
 {
-	return k->o.memory ? vx_source_remember(k->src, &k->table) : 0;
+	int r = k->o.memory ? vx_source_remember(k->src, &k->table) : 0, q = vx_seed_keep(k);
+	return r < 0 ? r : q;
 }
 
 bool vx_keyer_tracked(struct vx_keyer *k, const char *path)

@@ -105,6 +105,12 @@ static int set_moved(struct vx_keyer *k, const struct record *r, char *ret_what,
 int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *pub, char *ret_what, size_t cap)
 {
 	const struct record *r = (const struct record *)pub; /* its first member */
+	if (r->thin)
+		return -ENODATA;
+	if (r->moved) {
+		snprintf(ret_what, cap, "%s", k->ws->projects[k->g->tasks[pub->task].project].dir);
+		return 1;
+	}
 	int res = vx_key_fixed_moved(k, r->fixed, ret_what, cap);
 	if (res == 0)
 		res = manifest_moved(k, r, ret_what, cap);

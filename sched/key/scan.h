@@ -21,7 +21,7 @@ struct vx_repo {
 
 struct vx_scan_opts {
 	uint32_t threads;
-	struct vx_arena *extra;          /* threads - 1 arenas for what other threads list; NULL: one thread */
+	struct vx_arena *extra;         /* threads - 1 arenas for what other threads list; NULL: one thread */
 	const struct vx_wtmem *memory;  /* NULL none */
 	struct vx_wtmem_writer *writer; /* takes the directories listed; NULL none */
 };

@@ -303,7 +303,8 @@ bool vx_key_stable(struct vx_keyer *k, uint32_t task)
 {
 	if (!k->stable) {
 		k->stable = vx_xcalloc(k->g->n_tasks + 1, 1);
-		decide_all(k);
+		if (!vx_seed_stable(k, k->stable))
+			decide_all(k);
 	}
 	return k->stable[task] == 1;
 }

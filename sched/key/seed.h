@@ -1,0 +1,27 @@
+/* Keys of an earlier run and when one may be taken over: the keyer's side of a snapshot, and what the two say to each other.
+ *
+ * A key is a function of the plan (which the snapshot proves), the files of its project, the fixed files, the environment that keys name, and upstream
+ * keys. Where digests of all of these are equal, so is the key. Tasks that fold anything else (workspaceFiles, probes, ignored files) are never taken over. */
+#ifndef VX_SEED_H
+#define VX_SEED_H
+
+#include "image.h"
+
+/* snapshot.c */
+const struct vx_seed *vx_snapshot_seed(const struct vx_snapshot *s); /* of a plan that was taken; NULL none */
+bool vx_snapshot_keeps(const struct vx_snapshot *s);                 /* is this plan of a kind that is kept? */
+int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed);
+
+/* seed.c */
+struct vx_keyer;
+struct vx_seed_state;
+struct record;
+void vx_seed_begin(struct vx_keyer *k);                                 /* files and fixed files have been read */
+bool vx_seed_stable(struct vx_keyer *k, uint8_t *ret);                  /* fills the stability of all tasks, if it is known */
+bool vx_seed_take(struct vx_keyer *k, uint32_t task, struct record *r); /* r's key is the one of the earlier run */
+void vx_seed_note(struct vx_keyer *k, uint32_t task);                   /* a key has been made */
+int vx_seed_keep(struct vx_keyer *k);
+void vx_seed_free(struct vx_keyer *k);
+void vx_seed_copy(struct vx_seed *to, const struct vx_seed *from, uint32_t n_tasks, uint32_t n_projects); /* same plan, arrays in place */
+
+#endif

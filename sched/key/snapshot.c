@@ -1,0 +1,383 @@
+/* The memory of a plan: its file, and the proof that it still holds. See vx/snapshot.h.
+ *
+ * Layout: header | facts | image. The facts are read with every length checked and must hold before the image is mapped at all. */
+#include "image.h"
+#include "seed.h"
+
+#include "files.h"
+
+#include "vx/buf.h"
+#include "vx/clock.h"
+#include "vx/facts.h"
+#include "vx/fd.h"
+#include "vx/key.h"
+#include "vx/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MAGIC 0x316e616c70585656ULL
+#define MAX_FACTS_BYTES ((uint64_t)1 << 30)
+#define IMAGE_LAYOUT 1U /* changes with what image.c writes where the structs' sizes do not */
+
+struct header {
+	uint64_t magic, n_facts, facts_bytes, image_bytes, facts_sum, image_sum;
+	struct vx_digest build, asked;
+};
+
+struct fact {
+	struct vx_seen_stat st;
+	uint32_t kind, path_len, target_len, total;
+}; /* path, NUL, target, NUL, padded to eight */
+
+struct vx_snapshot {
+	struct vx_arena a;
+	const char *root;
+	struct vx_digest build, asked;
+	int fd; /* of the file found; -1 none */
+	struct header h;
+	char *facts_raw;
+	struct vx_image im; /* of what was taken, or of what is being kept */
+	bool off, taken;
+	struct vx_facts facts;
+	uint64_t started_ns; /* wall time in front of planning */
+	const struct vx_workspace *ws;
+	const struct vx_selection *sel;
+	const struct vx_graph *g;
+};
+
+/* Fast, against accidents; what an enemy could write is kept out by the facts. */
+static uint64_t checksum(const char *p, size_t n)
+{
+	uint64_t h[4] = {1, 2, 3, 4}, w;
+	size_t i = 0;
+	for (; i + 32 <= n; i += 32)
+		for (int k = 0; k < 4; k++) {
+			memcpy(&w, p + i + 8 * k, 8);
+			h[k] = (h[k] ^ w) * 0x9E3779B97F4A7C15ULL;
+			h[k] ^= h[k] >> 29;
+		}
+	for (; i < n; i++)
+		h[0] = (h[0] ^ (uint8_t)p[i]) * 0x9E3779B97F4A7C15ULL;
+	return h[0] ^ (h[1] << 1) ^ (h[2] << 2) ^ (h[3] << 3) ^ n;
+}
+
+/* Only the same binary reads its own image. */
+static bool build_identity(struct vx_digest *ret)
+{
+	struct stat st;
+	if (stat("/proc/self/exe", &st) < 0)
+		return false;
+	struct vx_fstat f;
+	vx_fstat_of(&st, &f);
+	uint32_t layout[] = {IMAGE_LAYOUT, VX_KEY_VERSION, sizeof(struct vx_image_root), sizeof(struct vx_task_decl)};
+	struct vx_sha256 c;
+	vx_sha256_init(&c);
+	vx_sha256_add(&c, &f, sizeof f);
+	vx_sha256_add(&c, layout, sizeof layout);
+	vx_sha256_done(&c, ret);
+	return true;
+}
+
+/* Besides what the caller says: the user, and variables that tools of this kind obey. */
+static void question(struct vx_snapshot *s, struct vx_strs asked)
+{
+	static const char *const prefixes[] = {"VX_", "TURBO_", "GIT_", "HOME=", "XDG_"};
+	struct vx_strlist env = {0};
+	for (char **e = environ; *e; e++)
+		for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+			if (vx_starts_with(*e, prefixes[i])) {
+				vx_strlist_add(&env, &s->a, *e);
+				break;
+			}
+	vx_strlist_sort_unique(&env);
+	struct vx_sha256 c;
+	uint32_t uid = geteuid();
+	vx_sha256_init(&c);
+	vx_sha256_add(&c, &uid, sizeof uid);
+	vx_sha256_add(&c, s->root, strlen(s->root) + 1);
+	for (uint32_t i = 0; i < asked.n; i++)
+		vx_sha256_add(&c, asked.v[i], strlen(asked.v[i]) + 1);
+	vx_sha256_add(&c, "", 1);
+	for (uint32_t i = 0; i < env.n; i++)
+		vx_sha256_add(&c, env.v[i], strlen(env.v[i]) + 1);
+	vx_sha256_done(&c, &s->asked);
+}
+
+/* Opens the file and reads its header and facts; anything odd is "none". */
+static bool open_file(struct vx_snapshot *s)
+{
+	struct stat st;
+	int root = vx_open(AT_FDCWD, s->root, O_PATH | O_DIRECTORY, 0);
+	s->fd = root < 0 ? root : vx_open_beneath(root, ".vx/plan", O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	vx_close(root);
+	if (s->fd < 0 || fstat(s->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+		return false;
+	if (vx_read_full(s->fd, &s->h, sizeof s->h) != (ssize_t)sizeof s->h || s->h.magic != MAGIC)
+		return false;
+	if (memcmp(&s->h.build, &s->build, sizeof s->build) != 0 || memcmp(&s->h.asked, &s->asked, sizeof s->asked) != 0)
+		return false;
+	if (s->h.facts_bytes > MAX_FACTS_BYTES || s->h.image_bytes > VX_MAX_IMAGE_BYTES || !s->h.n_facts ||
+		s->h.n_facts > s->h.facts_bytes / sizeof(struct fact) || s->h.image_bytes < sizeof(struct vx_image_root) ||
+		(uint64_t)st.st_size != sizeof s->h + s->h.facts_bytes + s->h.image_bytes)
+		return false;
+	s->facts_raw = malloc(s->h.facts_bytes);
+	return s->facts_raw && vx_read_full(s->fd, s->facts_raw, s->h.facts_bytes) == (ssize_t)s->h.facts_bytes &&
+	       checksum(s->facts_raw, s->h.facts_bytes) == s->h.facts_sum;
+}
+
+struct vx_snapshot *vx_snapshot_open(const char *root, struct vx_strs asked)
+{
+	struct vx_snapshot *s = vx_xcalloc(1, sizeof *s);
+	const char *off = getenv("VX_NO_SNAPSHOT");
+	s->fd = -1;
+	s->root = vx_arena_strdup(&s->a, root);
+	vx_facts_init(&s->facts, &s->a);
+	s->off = (off && *off && !vx_streq(off, "0")) || !build_identity(&s->build);
+	s->started_ns = vx_wall_ns();
+	if (s->off)
+		return s;
+	question(s, asked);
+	if (!open_file(s)) {
+		s->fd = vx_close(s->fd);
+		free(s->facts_raw);
+		s->facts_raw = NULL;
+	}
+	return s;
+}
+
+struct proof {
+	const struct fact **v;
+	_Atomic bool broken;
+};
+
+static const char *fact_path(const struct fact *f)
+{
+	return (const char *)(f + 1);
+}
+
+static void check_fact(void *arg, uint32_t i)
+{
+	struct proof *p = arg;
+	const struct fact *f = p->v[i];
+	struct stat st;
+	struct vx_seen_stat now;
+	if (atomic_load_explicit(&p->broken, memory_order_relaxed))
+		return;
+	int r = f->kind == VX_SEEN_LINK ? lstat(fact_path(f), &st) : stat(fact_path(f), &st);
+	bool holds;
+	if (f->kind == VX_SEEN_ABSENT) {
+		holds = r < 0 && (errno == ENOENT || errno == ENOTDIR);
+	} else {
+		memset(&now, 0, sizeof now);
+		if (r == 0)
+			vx_seen_stat_of(&st, &now);
+		holds = r == 0 && memcmp(&now, &f->st, sizeof now) == 0;
+	}
+	if (holds && f->kind == VX_SEEN_LINK) {
+		char target[VX_MAX_PATH];
+		holds = vx_readlink(AT_FDCWD, fact_path(f), target, sizeof target) >= 0 && strcmp(target, fact_path(f) + f->path_len + 1) == 0;
+	}
+	if (!holds)
+		atomic_store(&p->broken, true);
+}
+
+static bool prove(struct vx_snapshot *s)
+{
+	struct proof p = {.v = vx_xcalloc(s->h.n_facts, sizeof(struct fact *))};
+	const char *at = s->facts_raw, *end = at + s->h.facts_bytes;
+	bool sane = true, root_seen = false;
+	for (uint64_t i = 0; i < s->h.n_facts && sane; i++) {
+		const struct fact *f = (const void *)at;
+		sane = (size_t)(end - at) >= sizeof *f && f->total % 8 == 0 && f->total <= (size_t)(end - at) &&
+		       sizeof *f + (uint64_t)f->path_len + f->target_len + 2 <= f->total && fact_path(f)[f->path_len] == 0 &&
+		       fact_path(f)[f->path_len + 1 + f->target_len] == 0 && f->kind <= VX_SEEN_LINK;
+		if (!sane)
+			break;
+		root_seen |= f->kind == VX_SEEN_DIR && strcmp(fact_path(f), s->root) == 0;
+		p.v[i] = f;
+		at += f->total;
+	}
+	if (sane && root_seen)
+		vx_parallel((uint32_t)s->h.n_facts, vx_cpus(), 64, check_fact, &p);
+	free(p.v);
+	return sane && root_seen && !atomic_load(&p.broken);
+}
+
+static bool load_image(struct vx_snapshot *s)
+{
+	if (!vx_image_map(&s->im, s->h.image_bytes))
+		return false;
+	if (vx_read_full(s->fd, s->im.base, s->h.image_bytes) != (ssize_t)s->h.image_bytes ||
+		checksum(s->im.base, s->h.image_bytes) != s->h.image_sum) {
+		vx_image_unmap(&s->im);
+		return false;
+	}
+	s->im.used = s->h.image_bytes;
+	return true;
+}
+
+static void make_maps(struct vx_workspace *ws)
+{
+	ws->by_name = ws->by_dir = (struct vx_map){0};
+	vx_map_reserve(&ws->by_name, ws->n_projects + 1);
+	vx_map_reserve(&ws->by_dir, ws->n_projects);
+	for (uint32_t i = 0; i < ws->n_projects; i++) {
+		vx_map_puts(&ws->by_name, ws->projects[i].name, i);
+		vx_map_puts(&ws->by_dir, ws->projects[i].dir, i);
+	}
+	if (ws->root_project != VX_MAP_NONE)
+		vx_map_puts(&ws->by_name, "//", ws->root_project);
+}
+
+bool vx_snapshot_take(struct vx_snapshot *s, struct vx_workspace *ws, struct vx_selection *sel, struct vx_graph *g)
+{
+	if (s->fd < 0 || !prove(s) || !load_image(s))
+		return false;
+	const struct vx_image_root *root = (const void *)s->im.base;
+	*ws = root->ws;
+	*sel = root->sel;
+	*g = root->graph;
+	make_maps(ws);
+	s->taken = true;
+	s->ws = ws;
+	s->sel = sel;
+	s->g = g;
+	return true;
+}
+
+struct vx_facts *vx_snapshot_facts(struct vx_snapshot *s)
+{
+	return &s->facts;
+}
+
+void vx_snapshot_planned(struct vx_snapshot *s, const struct vx_workspace *ws, const struct vx_selection *sel, const struct vx_graph *g)
+{
+	s->ws = ws;
+	s->sel = sel;
+	s->g = g;
+}
+
+void vx_snapshot_free(struct vx_snapshot *s)
+{
+	if (!s)
+		return;
+	vx_close(s->fd);
+	free(s->facts_raw);
+	vx_image_unmap(&s->im);
+	vx_arena_free(&s->a);
+	free(s);
+}
+
+const struct vx_seed *vx_snapshot_seed(const struct vx_snapshot *s)
+{
+	const struct vx_image_root *root = (const void *)s->im.base;
+	return s->taken && root->has_seed ? &root->seed : NULL;
+}
+
+bool vx_snapshot_keeps(const struct vx_snapshot *s)
+{
+	const uint32_t programs =
+		VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS | VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS;
+	if (s->off || !s->ws || !s->sel || s->sel->nothing || s->sel->reasons || (!s->taken && (s->facts.unstable || !s->facts.n)))
+		return false;
+	for (uint32_t i = 0; i < s->ws->n_projects; i++)
+		if (s->ws->projects[i].files & programs)
+			return false;
+	return !(s->ws->root_files & programs);
+}
+
+static bool too_young(const struct vx_seen *f, uint64_t started_ns)
+{
+	struct vx_fstat st = {.mtime_ns = (uint64_t)f->st.mtime_s * 1000000000U + f->st.mtime_ns,
+		.ctime_ns = (uint64_t)f->st.ctime_s * 1000000000U + f->st.ctime_ns};
+	return f->kind != VX_SEEN_ABSENT && vx_fstat_racy(&st, started_ns);
+}
+
+/* Facts as they will be read. False when one may have changed unseen. */
+static bool put_facts(const struct vx_snapshot *s, struct vx_buf *b, uint64_t *ret_n)
+{
+	static const char zero[8];
+	struct stat st;
+	struct vx_seen root = {.path = s->root, .kind = VX_SEEN_DIR};
+	if (stat(s->root, &st) < 0)
+		return false;
+	vx_seen_stat_of(&st, &root.st);
+	*ret_n = 0;
+	for (uint32_t i = 0; i <= s->facts.n; i++) {
+		const struct vx_seen *seen = i < s->facts.n ? &s->facts.v[i] : &root;
+		struct fact f = {.st = seen->st, .kind = seen->kind, .path_len = (uint32_t)strlen(seen->path)};
+		f.target_len = seen->target ? (uint32_t)strlen(seen->target) : 0;
+		size_t n = sizeof f + f.path_len + f.target_len + 2;
+		f.total = (uint32_t)((n + 7) & ~(size_t)7);
+		if (too_young(seen, s->started_ns))
+			return false;
+		vx_buf_add(b, &f, sizeof f);
+		vx_buf_add(b, seen->path, f.path_len + 1);
+		vx_buf_add(b, seen->target ? seen->target : "", f.target_len + 1);
+		vx_buf_add(b, zero, f.total - n);
+		(*ret_n)++;
+	}
+	return !b->overflow;
+}
+
+static int write_file(const struct vx_snapshot *s, const struct header *h, const struct vx_buf *facts, const struct vx_image *im)
+{
+	char tmp[64];
+	int root = vx_open(AT_FDCWD, s->root, O_PATH | O_DIRECTORY, 0);
+	int dir = root < 0 ? root : vx_open_beneath(root, ".vx", O_PATH | O_DIRECTORY, 0);
+	vx_close(root);
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir; /* nothing of ours is here: not the place to begin */
+	snprintf(tmp, sizeof tmp, "plan.%d", (int)getpid());
+	int fd = vx_open(dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	int r = fd < 0 ? fd : vx_write_full(fd, h, sizeof *h);
+	if (r == 0)
+		r = vx_write_full(fd, vx_buf_str(facts), facts->len);
+	if (r == 0)
+		r = vx_write_full(fd, im->base, im->used);
+	if (r == 0 && renameat(dir, tmp, dir, "plan") < 0)
+		r = -errno;
+	if (r < 0 && fd >= 0)
+		unlinkat(dir, tmp, 0);
+	vx_close(fd);
+	vx_close(dir);
+	return r;
+}
+
+int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed)
+{
+	struct vx_buf facts = VX_BUF(MAX_FACTS_BYTES);
+	struct header h = {.magic = MAGIC, .build = s->build, .asked = s->asked};
+	struct vx_image im = s->im;
+	int r = 0;
+	if (!vx_snapshot_keeps(s) || (s->taken && !vx_snapshot_seed(s)))
+		return 0;
+	if (s->taken) { /* the plan is in the image already and its facts were proven: the seed alone is new */
+		struct vx_image_root *root = (void *)s->im.base;
+		vx_buf_add(&facts, s->facts_raw, s->h.facts_bytes);
+		h.n_facts = s->h.n_facts;
+		vx_seed_copy(&root->seed, seed, s->g->n_tasks, s->ws->n_projects);
+	} else if (!put_facts(s, &facts, &h.n_facts) || !vx_image_map(&im, VX_MAX_IMAGE_BYTES)) {
+		goto out;
+	} else if (!vx_image_build(&im, s->ws, s->sel, s->g, seed)) {
+		vx_image_unmap(&im);
+		goto out;
+	}
+	h.facts_bytes = facts.len;
+	h.facts_sum = checksum(vx_buf_str(&facts), facts.len);
+	h.image_bytes = im.used;
+	h.image_sum = checksum(im.base, im.used);
+	r = write_file(s, &h, &facts, &im);
+	if (!s->taken)
+		vx_image_unmap(&im);
+out:
+	vx_buf_free(&facts);
+	return r;
+}
