@@ -43,12 +43,15 @@ struct vx_run_opts {
 	const char *init_path, *bwrap_path, *shell_path; /* resolved once; bwrap and init may be NULL */
 };
 
+struct vx_snapshot;
+
 struct vx_plan {
 	struct vx_arena arena;
 	struct vx_workspace ws;
 	struct vx_selection sel;
 	struct vx_graph graph;
 	const char *cwd;               /* root-relative */
+	struct vx_snapshot *snapshot;  /* memory of this plan (snapshot.h), for the keyer; NULL: of a kind that is not kept */
 };
 
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */

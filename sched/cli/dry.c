@@ -47,7 +47,8 @@ static int open_all(struct dry *d, struct vx_err *err)
 	                           .mask_key = d->store ? vx_store_mask_key(d->store) : NULL,
 	                           .explain = d->o->dry == VX_DRY_FULL,
 	                           .cancel_fd = -1,
-	                           .memory = &d->memory};
+	                           .memory = &d->memory,
+	                           .snapshot = d->p->snapshot};
 	return vx_keyer_new(&d->p->ws, &d->p->graph, &ko, &d->keyer, err);
 }
 

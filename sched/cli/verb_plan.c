@@ -3,10 +3,12 @@
 
 #include "vx/affected.h"
 #include "vx/config.h"
+#include "vx/facts.h"
 #include "vx/graph.h"
 #include "vx/limits.h"
 #include "vx/lock.h"
 #include "vx/path.h"
+#include "vx/snapshot.h"
 #include "vx/workspace.h"
 
 #include <errno.h>
@@ -27,29 +29,63 @@ static int find_root(struct vx_plan *p, char **ret_root, struct vx_err *err)
 	return 0;
 }
 
-int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
+static void ask(struct vx_strlist *l, struct vx_plan *p, const char *what, struct vx_strs values)
 {
-	char *root = NULL;
-	int r = find_root(p, &root, err);
-	if (!r && o->frozen)
-		r = vx_lock_read(root, &p->arena, &p->ws, err);
-	else if (!r)
-		r = vx_workspace_load(root, &p->arena, &p->ws, err);
+	vx_strlist_add(l, &p->arena, vx_arena_printf(&p->arena, "%s:%u", what, values.n));
+	for (uint32_t i = 0; i < values.n; i++)
+		vx_strlist_add(l, &p->arena, values.v[i]);
+}
+
+/* Opens the memory of this plan. What asks git is not kept: its answer depends on more than files. */
+static struct vx_snapshot *open_snapshot(const struct vx_run_opts *o, struct vx_plan *p, const char *root)
+{
+	struct vx_strlist asked = {0};
+	if (o->affected || o->frozen)
+		return NULL;
+	for (uint32_t i = 0; i < o->filters.n; i++)
+		if (strchr(o->filters.v[i], '['))
+			return NULL;
+	vx_strlist_add(&asked, &p->arena, p->cwd);
+	vx_strlist_add(&asked, &p->arena, o->all ? "all" : "");
+	vx_strlist_add(&asked, &p->arena, o->exclude_deps ? "exclude" : "");
+	ask(&asked, p, "filters", o->filters);
+	ask(&asked, p, "words", o->words);
+	ask(&asked, p, "names", o->exclude_names);
+	return vx_snapshot_open(root, vx_strlist_done(&asked));
+}
+
+static int derive(const struct vx_run_opts *o, struct vx_plan *p, const char *root, struct vx_err *err)
+{
+	if (p->snapshot)
+		vx_facts_use(vx_snapshot_facts(p->snapshot));
+	int r = o->frozen ? vx_lock_read(root, &p->arena, &p->ws, err) : vx_workspace_load(root, &p->arena, &p->ws, err);
 	if (!r && !o->frozen)
 		r = vx_config_load(&p->ws, &p->arena, err);
+	vx_facts_use(NULL);
 	if (r)
 		return r;
-	struct vx_select_opts so = {.cwd = p->cwd,
-	                            .all = o->all,
-	                            .filters = o->filters,
-	                            .affected = o->affected,
-	                            .affected_base = o->affected_base,
-	                            .words = o->words};
+	struct vx_select_opts so = {
+		.cwd = p->cwd, .all = o->all, .filters = o->filters, .affected = o->affected, .affected_base = o->affected_base, .words = o->words};
 	r = vx_select(&p->ws, &so, &p->arena, &p->sel, err);
 	if (!r)
 		r = vx_affected_narrow(&p->ws, &so, &p->arena, &p->sel, err);
 	if (r || p->sel.nothing)
 		return r;
 	struct vx_graph_opts go = {.exclude_dependencies = o->exclude_deps, .exclude_names = o->exclude_names};
-	return vx_graph_build(&p->ws, &p->sel, &go, &p->arena, &p->graph, err);
+	r = vx_graph_build(&p->ws, &p->sel, &go, &p->arena, &p->graph, err);
+	if (!r && p->snapshot)
+		vx_snapshot_planned(p->snapshot, &p->ws, &p->sel, &p->graph);
+	return r;
+}
+
+int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
+{
+	char *root = NULL;
+	int r = find_root(p, &root, err);
+	if (r)
+		return r;
+	p->snapshot = open_snapshot(o, p, root);
+	if (p->snapshot && vx_snapshot_take(p->snapshot, &p->ws, &p->sel, &p->graph))
+		return 0;
+	return derive(o, p, root, err);
 }

@@ -11,7 +11,7 @@
 /* When one of these fails: copy the new member below, then put the new size here. */
 _Static_assert(sizeof(struct vx_workspace) == 224, "struct vx_workspace has changed");
 _Static_assert(sizeof(struct vx_project) == 120, "struct vx_project has changed");
-_Static_assert(sizeof(struct vx_task_decl) == 512, "struct vx_task_decl has changed");
+_Static_assert(sizeof(struct vx_task_decl) == 520, "struct vx_task_decl has changed");
 _Static_assert(sizeof(struct vx_exec_decl) == 280, "struct vx_exec_decl has changed");
 _Static_assert(sizeof(struct vx_cache_decl) == 144, "struct vx_cache_decl has changed");
 _Static_assert(sizeof(struct vx_sbx_decl) == 176, "struct vx_sbx_decl has changed");

@@ -274,6 +274,7 @@ int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record
 		rec = vx_arena_dup(&k->a, &taken, sizeof taken);
 	else
 		r = compute(k, task, &chosen, &rec, err);
+	k->st.taken += rec && rec->thin;
 	vx_files_free(&chosen);
 	if (r < 0)
 		return r;

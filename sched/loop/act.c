@@ -129,6 +129,8 @@ static void do_run(struct loop *l, const struct vx_core_decision *d)
 	t->ready = false;
 	t->executed = true;
 	t->cache = g->decl->has_cache && !g->decl->exec.persistent && !l->o->no_cache ? VX_C_MISS : VX_C_NOCACHE;
+	if (t->keyed && t->cache == VX_C_MISS)
+		(void)vx_key_fill(l->keyer, d->task, NULL); /* what cannot be listed cannot be checked again, and is not saved */
 	const struct vx_outputs *o = loop_outputs(l, d->task);
 	if (o && loop_start_lane(l)) {
 		t->phase = PH_CLEANING;

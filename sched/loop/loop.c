@@ -93,7 +93,7 @@ static int open_keyer(struct loop *l, struct vx_err *err)
 	/* Without a cache it is still needed to tell tracked files from outputs. */
 	if (!l->store && !cleans_outputs(l))
 		return 0;
-	struct vx_keyer_opts ko = {.forwarded = l->o->forwarded, .cache_dir = l->store_dir, .cancel_fd = l->signal_fd, .explain = l->o->summary_path != NULL};
+	struct vx_keyer_opts ko = {.forwarded = l->o->forwarded, .cache_dir = l->store_dir, .cancel_fd = l->signal_fd, .explain = l->o->summary_path != NULL, .snapshot = l->plan->snapshot};
 	if (l->store) {
 		l->memory = vx_run_key_memory(l->store);
 		ko.mask_key = vx_store_mask_key(l->store);

@@ -56,6 +56,7 @@ static struct vx_json *keys_json(const struct loop *l)
 	put(o, "hashed", s.hashed);
 	put(o, "memo", s.memo);
 	put(o, "probes", s.probes);
+	put(o, "taken", s.taken);
 	vx_json_set(o, "source", vx_json_new_str(s.source ? s.source : ""));
 	return o;
 }
