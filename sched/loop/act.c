@@ -202,10 +202,7 @@ void loop_dispatch(struct loop *l, uint32_t task)
 	t->phase = PH_RUNNING;
 	t->start_ns = vx_now_ns();
 	if (g->decl->exec.persistent && t->matcher) {
-		const char *text = getenv("VX_TASK_TIMEOUT");
-		uint64_t ms = g->decl->exec.timeout_ms >= 0 ? (uint64_t)g->decl->exec.timeout_ms : l->o->timeout_ms > 0 ? (uint64_t)l->o->timeout_ms : 0;
-		if (!ms && g->decl->exec.timeout_ms < 0 && text && vx_parse_u64(text, VX_MAX_TIMEOUT_MS, &ms))
-			ms = 0;
+		uint64_t ms = loop_timeout_ms(l, &g->decl->exec);
 		t->ready_deadline_ns = ms ? t->start_ns + ms * 1000000ULL : 0;
 		l->timers += ms != 0;
 	}
@@ -273,7 +270,8 @@ static void do_stop(struct loop *l, const struct vx_core_decision *d)
 		}
 		return;
 	}
-	for (uint32_t i = 0; t->phase == PH_ARMING && i < l->n_held; i++)
+	/* While the verdict is asked for its slot is busy: loop_armed ends the task, unless no verdict comes within the grace. */
+	for (uint32_t i = 0; d->signal == 9 && t->phase == PH_ARMING && i < l->n_held; i++)
 		if (l->held[i] == d->task) {
 			l->held[i] = l->held[--l->n_held];
 			loop_failed_start(l, d->task, VX_END_STOPPED, "");

@@ -100,8 +100,13 @@ static int open_keyer(struct loop *l, struct vx_err *err)
 		ko.memory = &l->memory;
 	}
 	uint64_t start = vx_now_ns();
-	int r = vx_keyer_new(&l->plan->ws, l->g, &ko, &l->keyer, err);
+	struct vx_err why = {0};
+	int r = vx_keyer_new(&l->plan->ws, l->g, &ko, &l->keyer, &why);
 	l->keys_ns += vx_now_ns() - start;
+	if (r == -ENOENT && !l->store)
+		return 0; /* no repository: nothing is tracked, and nobody needs a key */
+	if (r && err)
+		*err = why;
 	return r;
 }
 
@@ -447,16 +452,37 @@ static struct vx_report *make_report(const struct loop *l)
 	return vx_report_new(&ro);
 }
 
+static int env_number(const char *name, uint64_t max, bool *ret_given, uint64_t *ret, struct vx_err *err)
+{
+	const char *text = getenv(name);
+	*ret_given = text && *text;
+	if (!*ret_given || !vx_parse_u64(text, max, ret))
+		return 0;
+	vx_err_set(err, -EINVAL, "%s=%s is not understood", name, text);
+	return vx_err_fix(err, "milliseconds from 0 to %llu", (unsigned long long)max);
+}
+
+static int read_environment(struct loop *l, struct vx_err *err)
+{
+	bool given;
+	uint64_t ms;
+	int r = env_number("VX_KILL_GRACE_MS", 600000, &given, &ms, err);
+	if (!r && given)
+		l->grace_ms = (uint32_t)ms;
+	if (!r)
+		r = env_number("VX_TASK_TIMEOUT", VX_MAX_TIMEOUT_MS, &given, &ms, err);
+	l->env_timeout_ms = !r && given ? (int64_t)ms : -1;
+	return r;
+}
+
 int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 {
 	struct loop *l = vx_xcalloc(1, sizeof *l);
-	const char *grace = getenv("VX_KILL_GRACE_MS");
-	uint64_t ms;
 	sigset_t old;
 	*l = (struct loop){.o = o, .plan = p, .g = &p->graph, .env = environ, .signal_fd = -1, .lock_fd = -1, .grace_ms = VX_DEFAULT_GRACE_MS};
-	if (grace && !vx_parse_u64(grace, 600000, &ms))
-		l->grace_ms = (uint32_t)ms;
-	int r = vx_concurrency(o->concurrency ? o->concurrency : p->ws.settings.concurrency, &l->slots, err);
+	int r = read_environment(l, err);
+	if (!r)
+		r = vx_concurrency(o->concurrency ? o->concurrency : p->ws.settings.concurrency, &l->slots, err);
 	if (r) {
 		free(l);
 		return r;

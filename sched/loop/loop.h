@@ -70,6 +70,7 @@ struct loop {
 	char **env;               /* ours at the start */
 	uint32_t slots, worker_slots;
 	uint32_t grace_ms;
+	int64_t env_timeout_ms;   /* VX_TASK_TIMEOUT; -1 not given */
 	const char *store_dir;
 	struct vx_store *store;
 	struct vx_keyer *keyer;
@@ -127,6 +128,8 @@ uint64_t loop_next_deadline(const struct loop *l);
 /* request.c */
 void loop_env_init(struct loop *l);
 int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *ret, struct vx_err *err);
+/* exec.timeout, else --timeout, else VX_TASK_TIMEOUT, else the workspace's; 0 none. */
+uint32_t loop_timeout_ms(const struct loop *l, const struct vx_exec_decl *x);
 bool loop_sandboxed(const struct loop *l, uint32_t task);
 /* A command without shell syntax, taken apart; false: it needs the shell. Pure. */
 bool loop_direct_split(const char *command, struct vx_arena *a, struct vx_strs *ret);

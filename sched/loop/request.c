@@ -132,16 +132,14 @@ static struct vx_strs arguments(struct loop *l, uint32_t task)
 	return vx_strlist_done(&argv);
 }
 
-static uint32_t timeout_of(struct loop *l, const struct vx_exec_decl *x)
+uint32_t loop_timeout_ms(const struct loop *l, const struct vx_exec_decl *x)
 {
-	const char *text = getenv("VX_TASK_TIMEOUT");
-	uint64_t ms;
 	if (x->timeout_ms >= 0)
 		return (uint32_t)x->timeout_ms;
 	if (l->o->timeout_ms >= 0)
 		return (uint32_t)l->o->timeout_ms;
-	if (text && !vx_parse_u64(text, VX_MAX_TIMEOUT_MS, &ms))
-		return (uint32_t)ms;
+	if (l->env_timeout_ms >= 0)
+		return (uint32_t)l->env_timeout_ms;
 	return l->plan->ws.settings.timeout_ms > 0 ? (uint32_t)l->plan->ws.settings.timeout_ms : 0;
 }
 
@@ -210,7 +208,7 @@ int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *d, struct 
 	d->cwd = strcmp(dir, ".") ? vx_arena_printf(&l->arena, "%s/%s", l->plan->ws.root, dir) : l->plan->ws.root;
 	d->argv = arguments(l, task);
 	d->env = environment(l, task, d->cwd);
-	d->timeout_ms = x->persistent ? 0 : timeout_of(l, x); /* of a persistent task it bounds the wait for readiness, which is ours */
+	d->timeout_ms = x->persistent ? 0 : loop_timeout_ms(l, x); /* of a persistent task it bounds the wait for readiness, which is ours */
 	d->grace_ms = l->grace_ms;
 	d->persistent = x->persistent;
 	d->memory_bytes = x->memory_bytes;

@@ -20,6 +20,17 @@ put p/a/vx.json '{ "tasks": { "build": { "exec": { "command": "true" } }, } '
 vx run build --all
 one_line 'broken JSON' 'p/a/vx\.json.*1:[0-9]+|p/a/vx\.json.*line 1'
 good
+VX_TASK_TIMEOUT=soon vx run build --all
+one_line 'a limit in the environment that is no number' 'VX_TASK_TIMEOUT=soon'
+VX_KILL_GRACE_MS=-1 vx run build --all
+one_line 'a grace that is no number' 'VX_KILL_GRACE_MS=-1'
+rm -rf .git
+vx run build --all
+one_line 'not a repository' 'git'
+rm -f "$W/ran"
+vx run build --all --no-cache
+is 'not a repository: what needs no keys runs' "$rc $(ran)" '0 a'
+good
 put p/a/package.json '{ "name": "a", }x'
 vx run build --all
 one_line 'a broken manifest' 'p/a/package\.json'
