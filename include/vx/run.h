@@ -22,13 +22,13 @@ struct vx_run_opts {
 	struct vx_strs words, forwarded, filters;
 	bool all, affected;
 	const char *affected_base;
-	const char *concurrency;       /* "4", "50%", NULL */
+	const char *concurrency; /* "4", "50%", NULL */
 	enum vx_continue policy;
-	int32_t retry;                 /* -1 not given */
-	int64_t timeout_ms;            /* -1 not given */
+	int32_t retry;      /* -1 not given */
+	int64_t timeout_ms; /* -1 not given */
 	bool no_cache, force;
-	bool frozen;                   /* the workspace is what vx-lock.json says; nothing is read or evaluated for it */
-	bool cache_read, cache_write;  /* --cache */
+	bool frozen;                  /* the workspace is what vx-lock.json says; nothing is read or evaluated for it */
+	bool cache_read, cache_write; /* --cache */
 	const char *cache_dir;
 	bool exclude_deps;
 	struct vx_strs exclude_names;
@@ -36,9 +36,9 @@ struct vx_run_opts {
 	enum vx_dry dry;
 	int verbosity;
 	enum vx_sandbox_mode sandbox;
-	const char *summary_path;      /* --summarize; NULL not asked for */
+	const char *summary_path;                                               /* --summarize; NULL not asked for */
 	const char *events_path, *profile_path, *report_html, *report_markdown; /* NULL: not asked for */
-	const char *stats_path;        /* VX_STATS: counters of the run as JSON, for tests and benches */
+	const char *stats_path;                                                 /* VX_STATS: counters of the run as JSON, for tests and benches */
 	uint64_t start_ns;
 	const char *init_path, *bwrap_path, *shell_path; /* resolved once; bwrap and init may be NULL */
 };
@@ -50,8 +50,8 @@ struct vx_plan {
 	struct vx_workspace ws;
 	struct vx_selection sel;
 	struct vx_graph graph;
-	const char *cwd;               /* root-relative */
-	struct vx_snapshot *snapshot;  /* memory of this plan (snapshot.h), for the keyer; NULL: of a kind that is not kept */
+	const char *cwd;              /* root-relative */
+	struct vx_snapshot *snapshot; /* memory of this plan (snapshot.h), for the keyer; NULL: of a kind that is not kept */
 };
 
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
@@ -63,9 +63,9 @@ struct vx_store;
 
 /* A task as --dry and --summarize show it. The caller owns the value. */
 struct vx_task_view {
-	const struct vx_keyer *keyer; /* NULL: no hash, inputs nor key */
+	const struct vx_keyer *keyer;                  /* NULL: no hash, inputs nor key */
 	const char *store_dir, *cache_status, *reason; /* reason: why --affected chose it, or NULL */
-	bool stable, full;            /* stable: the key holds whatever runs; full: inputs, key parts and sandbox too */
+	bool stable, full;                             /* stable: the key holds whatever runs; full: inputs, key parts and sandbox too */
 	uint64_t predicted_ns;
 };
 struct vx_json *vx_run_task_json(const struct vx_plan *p, uint32_t task, const struct vx_task_view *v, struct vx_arena *a);

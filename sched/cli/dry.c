@@ -43,12 +43,12 @@ static int open_all(struct dry *d, struct vx_err *err)
 		return r;
 	d->memory = vx_run_key_memory(d->store);
 	struct vx_keyer_opts ko = {.forwarded = d->o->forwarded,
-	                           .cache_dir = d->store_dir,
-	                           .mask_key = d->store ? vx_store_mask_key(d->store) : NULL,
-	                           .explain = d->o->dry == VX_DRY_FULL,
-	                           .cancel_fd = -1,
-	                           .memory = &d->memory,
-	                           .snapshot = d->p->snapshot};
+		.cache_dir = d->store_dir,
+		.mask_key = d->store ? vx_store_mask_key(d->store) : NULL,
+		.explain = d->o->dry == VX_DRY_FULL,
+		.cancel_fd = -1,
+		.memory = &d->memory,
+		.snapshot = d->p->snapshot};
 	return vx_keyer_new(&d->p->ws, &d->p->graph, &ko, &d->keyer, err);
 }
 
@@ -137,12 +137,12 @@ static struct vx_json *task_json(struct dry *d, uint32_t i)
 {
 	const struct vx_task *t = &d->p->graph.tasks[i];
 	struct vx_task_view v = {.keyer = d->keyer,
-	                         .store_dir = d->store_dir,
-	                         .cache_status = status_words[d->status[i]],
-	                         .stable = d->stable[i],
-	                         .full = d->o->dry == VX_DRY_FULL,
-	                         .predicted_ns = d->history[i].duration_ns,
-	                         .reason = reason_of(d, t)};
+		.store_dir = d->store_dir,
+		.cache_status = status_words[d->status[i]],
+		.stable = d->stable[i],
+		.full = d->o->dry == VX_DRY_FULL,
+		.predicted_ns = d->history[i].duration_ns,
+		.reason = reason_of(d, t)};
 	return vx_run_task_json(d->p, i, &v, &d->arena);
 }
 

@@ -107,10 +107,8 @@ static int take_continue(struct parse *p, const char *name, const char *value)
 	static const struct {
 		const char *name;
 		enum vx_continue policy;
-	} words[] = {{"always", VX_CONTINUE_ALWAYS},
-	             {"deps-ok", VX_CONTINUE_DEPS_OK},
-	             {"never", VX_CONTINUE_NEVER},
-	             {"dependencies-successful", VX_CONTINUE_DEPS_OK}};
+	} words[] = {{"always", VX_CONTINUE_ALWAYS}, {"deps-ok", VX_CONTINUE_DEPS_OK}, {"never", VX_CONTINUE_NEVER},
+		{"dependencies-successful", VX_CONTINUE_DEPS_OK}};
 	for (size_t i = 0; i < VX_ARRAY_LEN(words); i++)
 		if (!value || !strcmp(value, words[i].name)) {
 			p->o->policy = words[i].policy;

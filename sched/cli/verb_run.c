@@ -16,7 +16,8 @@ int vx_cli_fail(const char *verb, const struct vx_err *err)
 {
 	/* One line whatever it holds: a file name may have newlines. */
 	char line[sizeof err->what + sizeof err->fix + 64];
-	int n = err->fix[0] ? snprintf(line, sizeof line, "vx %s: %s (%s)", verb, err->what, err->fix) : snprintf(line, sizeof line, "vx %s: %s", verb, err->what);
+	int n = err->fix[0] ? snprintf(line, sizeof line, "vx %s: %s (%s)", verb, err->what, err->fix)
+			    : snprintf(line, sizeof line, "vx %s: %s", verb, err->what);
 	size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)line[i] < ' ')

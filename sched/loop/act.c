@@ -90,9 +90,9 @@ const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task)
 	if (!t->outputs_known) {
 		t->outputs_known = true;
 		t->outputs = (struct vx_outputs){.files = compile(l, g->decl->cache.out_files, g->decl->dialect),
-		                                 .dir = p->dir,
-		                                 .workspace_files = compile(l, g->decl->cache.out_workspace_files, g->decl->dialect),
-		                                 .nested = p->nested};
+			.dir = p->dir,
+			.workspace_files = compile(l, g->decl->cache.out_workspace_files, g->decl->dialect),
+			.nested = p->nested};
 		t->outputs.additive = additive(l, task, &t->outputs);
 	}
 	return t->outputs.files || t->outputs.workspace_files ? &t->outputs : NULL;
@@ -128,6 +128,7 @@ static void do_run(struct loop *l, const struct vx_core_decision *d)
 	t->stop_wanted = false;
 	t->ready = false;
 	t->executed = true;
+	t->decided_ns = vx_now_ns();
 	t->cache = g->decl->has_cache && !g->decl->exec.persistent && !l->o->no_cache ? VX_C_MISS : VX_C_NOCACHE;
 	if (t->keyed && t->cache == VX_C_MISS)
 		(void)vx_key_fill(l->keyer, d->task, NULL); /* what cannot be listed cannot be checked again, and is not saved */
@@ -214,7 +215,8 @@ void loop_armed(struct loop *l, const struct vx_done *done)
 	uint32_t n = l->n_held;
 	l->arm = done->end == VX_END_EXIT && done->code == 0 ? ARM_OK : ARM_REFUSED;
 	if (l->arm == ARM_REFUSED)
-		vx_report_warn(l->report, vx_starts_with(done->text, "sandbox not available") ? "vx run: %s" : "vx run: sandbox not available: %s", done->text);
+		vx_report_warn(l->report, vx_starts_with(done->text, "sandbox not available") ? "vx run: %s" : "vx run: sandbox not available: %s",
+			done->text);
 	l->n_held = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t task = l->held[i];
@@ -238,16 +240,16 @@ static void do_save(struct loop *l, uint32_t task)
 	t->packed = VX_BUF(VX_KEEP_HEAD_BYTES + VX_KEEP_TAIL_BYTES + (1U << 20));
 	vx_tasklog_store(t->log, &t->packed);
 	struct vx_save_req r = {.task = task,
-	                        .id = l->g->tasks[task].id,
-	                        .key = vx_key_get(l->keyer, task)->key,
-	                        .log = t->packed.data,
-	                        .log_bytes = t->packed.len,
-	                        .duration_ns = t->end_ns - t->start_ns,
-	                        .cpu_ns = t->cpu_ns,
-	                        .peak_bytes = t->peak_bytes,
-	                        .peak_is_tree = t->peak_is_tree,
-	                        .recheck = recheck,
-	                        .arg = t};
+		.id = l->g->tasks[task].id,
+		.key = vx_key_get(l->keyer, task)->key,
+		.log = t->packed.data,
+		.log_bytes = t->packed.len,
+		.duration_ns = t->end_ns - t->start_ns,
+		.cpu_ns = t->cpu_ns,
+		.peak_bytes = t->peak_bytes,
+		.peak_is_tree = t->peak_is_tree,
+		.recheck = recheck,
+		.arg = t};
 	if (o)
 		r.outputs = *o;
 	else
@@ -288,7 +290,13 @@ static void do_done(struct loop *l, const struct vx_core_decision *d)
 	t->result = d->result;
 	if (t->keyed)
 		vx_hex(vx_key_get(l->keyer, d->task)->key.b, VX_DIGEST_BYTES, hex);
-	struct vx_task_end e = {.task = d->task, .id = g->id, .requested = g->requested, .result = d->result, .status = t->status, .note = t->note, .flaky = d->flaky};
+	struct vx_task_end e = {.task = d->task,
+		.id = g->id,
+		.requested = g->requested,
+		.result = d->result,
+		.status = t->status,
+		.note = t->note,
+		.flaky = d->flaky};
 	e.key_hex = hex[0] ? hex : NULL;
 	e.cache = t->cache;
 	if (d->result == VX_R_HIT) {

@@ -64,6 +64,10 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 	t->peak_is_tree = done->flags & VX_DONE_PEAK_IS_TREE;
 	t->leftover_cut = done->flags & VX_DONE_CUT_LEFTOVER;
 	l->sandbox_setup_ns += done->setup_ns;
+	if (done->start_ns > t->decided_ns + done->setup_ns)
+		l->dispatch_ns += done->start_ns - t->decided_ns - done->setup_ns;
+	if (t->executed)
+		vx_report_exited(l->report, task);
 	if (l->keyer)
 		vx_keyer_ran(l->keyer, task);
 	struct vx_core_event e = {.kind = VX_EV_EXITED, .task = task, .ok = ok, .save = ok && saveable(l, task)};
@@ -103,6 +107,7 @@ static void took_exit(struct loop *l, const struct vx_pool_event *e)
 		t->status = loop_status(l, e->task, &e->done);
 		t->end_ns = vx_now_ns();
 		vx_tasklog_end(t->log, shown, t);
+		vx_report_exited(l->report, e->task);
 		if (l->keyer)
 			vx_keyer_ran(l->keyer, e->task);
 		loop_event(l, &(struct vx_core_event){.kind = VX_EV_LOST, .task = e->task});
@@ -207,6 +212,7 @@ bool loop_lane_events(struct loop *l)
 			restored(l, &e);
 			break;
 		case VX_LANE_CAPTURED:
+			l->save_ns += vx_now_ns() - l->t[e.task].end_ns;
 			loop_event(l, &(struct vx_core_event){.kind = VX_EV_CAPTURED, .task = e.task});
 			break;
 		case VX_LANE_SETTLED:

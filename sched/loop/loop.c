@@ -93,7 +93,11 @@ static int open_keyer(struct loop *l, struct vx_err *err)
 	/* Without a cache it is still needed to tell tracked files from outputs. */
 	if (!l->store && !cleans_outputs(l))
 		return 0;
-	struct vx_keyer_opts ko = {.forwarded = l->o->forwarded, .cache_dir = l->store_dir, .cancel_fd = l->signal_fd, .explain = l->o->summary_path != NULL, .snapshot = l->plan->snapshot};
+	struct vx_keyer_opts ko = {.forwarded = l->o->forwarded,
+		.cache_dir = l->store_dir,
+		.cancel_fd = l->signal_fd,
+		.explain = l->o->summary_path != NULL,
+		.snapshot = l->plan->snapshot};
 	if (l->store) {
 		l->memory = vx_run_key_memory(l->store);
 		ko.mask_key = vx_store_mask_key(l->store);
@@ -122,7 +126,8 @@ static int make_slots(struct loop *l, struct vx_err *err)
 {
 	uint32_t persistent = count_persistent(l);
 	if (l->slots + persistent > VX_MAX_SLOTS) {
-		vx_err_set(err, -ERANGE, "%u slots and %u persistent tasks are more than the limit of %u workers", l->slots, persistent, VX_MAX_SLOTS);
+		vx_err_set(
+			err, -ERANGE, "%u slots and %u persistent tasks are more than the limit of %u workers", l->slots, persistent, VX_MAX_SLOTS);
 		return vx_err_fix(err, "ask for fewer with --concurrency");
 	}
 	l->worker_slots = l->slots + persistent;
@@ -149,8 +154,8 @@ static int check_sandbox_mode(struct loop *l, struct vx_err *err)
 		}
 		if (l->o->sandbox == VX_SANDBOX_OFF && t->decl->exec.sandboxed) {
 			bool red = isatty(2) && !getenv("NO_COLOR");
-			vx_report_warn(l->report, "%svx run: --sandbox=off: tasks that declare a sandbox run without one, and are not saved%s", red ? "\033[31m" : "",
-			               red ? "\033[0m" : "");
+			vx_report_warn(l->report, "%svx run: --sandbox=off: tasks that declare a sandbox run without one, and are not saved%s",
+				red ? "\033[31m" : "", red ? "\033[0m" : "");
 			break;
 		}
 	}
@@ -268,7 +273,8 @@ static int start_trace(struct loop *l, struct vx_err *err)
 	struct vx_trace_task *t = vx_arena_array(&l->arena, l->g->n_tasks + 1, sizeof *t);
 	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
 		const struct vx_task *g = &l->g->tasks[i];
-		t[i] = (struct vx_trace_task){.id = g->id, .deps = g->deps, .n_deps = g->n_deps, .group = vx_task_is_group(g), .requested = g->requested};
+		t[i] = (struct vx_trace_task){
+			.id = g->id, .deps = g->deps, .n_deps = g->n_deps, .group = vx_task_is_group(g), .requested = g->requested};
 		t[i].persistent = g->decl->has_exec && g->decl->exec.persistent;
 	}
 	l->trace = vx_trace_new(t, l->g->n_tasks, l->slots, o->start_ns);
@@ -294,9 +300,8 @@ static void end_trace(struct loop *l, const struct vx_run_end *e)
 /* One wait for the world: signals, pool, lanes, time. */
 static void wait_for_events(struct loop *l)
 {
-	struct pollfd fds[3] = {{.fd = l->signal_fd, .events = POLLIN},
-	                        {.fd = l->pool ? l->executor.fd(l->executor.self) : -1, .events = POLLIN},
-	                        {.fd = l->lane ? vx_lane_fd(l->lane) : -1, .events = POLLIN}};
+	struct pollfd fds[3] = {{.fd = l->signal_fd, .events = POLLIN}, {.fd = l->pool ? l->executor.fd(l->executor.self) : -1, .events = POLLIN},
+		{.fd = l->lane ? vx_lane_fd(l->lane) : -1, .events = POLLIN}};
 	uint64_t now = vx_now_ns(), next = loop_next_deadline(l);
 	int timeout = -1;
 	struct vx_core_counts c;
@@ -323,9 +328,9 @@ static void work(struct loop *l)
 			break;
 		bool any = loop_pool_events(l);
 		any |= loop_lane_events(l);
-		if (any)
-			continue;
-		wait_for_events(l);
+		if (!any)
+			wait_for_events(l);
+		/* Also while events keep coming: deadlines and the live rows do not wait for a quiet moment. */
 		struct vx_core_counts counts;
 		uint64_t now = vx_now_ns();
 		loop_expire(l, now);
@@ -379,7 +384,13 @@ static uint64_t critical_path(const struct loop *l)
 
 static void finish(struct loop *l)
 {
-	struct vx_run_end e = {.code = l->code, .signal = l->first_signal, .keys_ns = l->keys_ns, .probe_ns = l->probe_ns, .setup_ns = l->sandbox_setup_ns};
+	struct vx_run_end e = {.code = l->code,
+		.signal = l->first_signal,
+		.keys_ns = l->keys_ns,
+		.probe_ns = l->probe_ns,
+		.dispatch_ns = l->dispatch_ns,
+		.setup_ns = l->sandbox_setup_ns,
+		.save_ns = l->save_ns};
 	struct vx_pool_stats ps = {0};
 	if (l->pool)
 		vx_pool_stats(l->pool, &ps);
@@ -435,13 +446,13 @@ static void tear_down(struct loop *l, const sigset_t *old)
 static struct vx_report *make_report(const struct loop *l)
 {
 	struct vx_report_opts ro = {.broad = l->plan->sel.broad,
-	                            .logs = l->o->logs,
-	                            .verbosity = l->o->verbosity,
-	                            .slots = l->slots,
-	                            .start_ns = l->o->start_ns,
-	                            .out_fd = 1,
-	                            .err_fd = 2,
-	                            .env = (const char *const *)l->env};
+		.logs = l->o->logs,
+		.verbosity = l->o->verbosity,
+		.slots = l->slots,
+		.start_ns = l->o->start_ns,
+		.out_fd = 1,
+		.err_fd = 2,
+		.env = (const char *const *)l->env};
 	bool *seen = vx_xcalloc(l->plan->ws.n_projects + 1, sizeof *seen);
 	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
 		ro.n_tasks += !vx_task_is_group(&l->g->tasks[i]);

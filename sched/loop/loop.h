@@ -54,6 +54,7 @@ struct loop_task {
 	struct vx_buf packed;     /* the log in stored form while a save is under way */
 	const char *status, *note;
 	enum vx_result result;    /* 0 until DO_DONE */
+	uint64_t decided_ns;      /* when the core said run; set-up apart, what passes until the start is dispatch */
 	uint64_t start_ns, end_ns, cpu_ns, peak_bytes;
 	bool peak_is_tree, leftover_cut;
 	uint64_t stop_deadline_ns; /* SIGKILL then; 0 none */
@@ -98,7 +99,7 @@ struct loop {
 	bool ended, writes;       /* writes: results are saved at all */
 	bool said_tracked;        /* outputs that git tracks: said once a run */
 	int code;
-	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns;
+	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns, save_ns;
 	uint32_t not_saved, up_to_date, restored, missed, nocache;
 	uint64_t saved_ns;
 };

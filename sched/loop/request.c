@@ -10,10 +10,41 @@
 
 /* What every task sees of our own environment; docs/running.md, "The command". */
 static const char *const allowed[] = {
-	"HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "FORCE_COLOR", "NO_COLOR", "CI",
-	"NODE_OPTIONS", "COREPACK_HOME", "PNPM_HOME", "npm_execpath",
-	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy",
-	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
+	"HOME",
+	"SHELL",
+	"USER",
+	"LOGNAME",
+	"TMPDIR",
+	"TEMP",
+	"TMP",
+	"LANG",
+	"LC_ALL",
+	"LC_CTYPE",
+	"TERM",
+	"COLORTERM",
+	"FORCE_COLOR",
+	"NO_COLOR",
+	"CI",
+	"NODE_OPTIONS",
+	"COREPACK_HOME",
+	"PNPM_HOME",
+	"npm_execpath",
+	"HTTP_PROXY",
+	"HTTPS_PROXY",
+	"ALL_PROXY",
+	"NO_PROXY",
+	"FTP_PROXY",
+	"http_proxy",
+	"https_proxy",
+	"all_proxy",
+	"no_proxy",
+	"ftp_proxy",
+	"SSL_CERT_FILE",
+	"SSL_CERT_DIR",
+	"NODE_EXTRA_CA_CERTS",
+	"REQUESTS_CA_BUNDLE",
+	"CURL_CA_BUNDLE",
+	"GIT_SSL_CAINFO",
 };
 
 static const char *env_entry(char **env, const char *name)
@@ -47,7 +78,7 @@ static const char *path_of(struct loop *l, uint32_t project)
 		return l->project_path[project];
 	const char *root = l->plan->ws.root, *dir = l->plan->ws.projects[project].dir;
 	char *s = strcmp(dir, ".") ? vx_arena_printf(&l->arena, "PATH=%s/%s/node_modules/.bin:%s/node_modules/.bin:%s", root, dir, root, l->path)
-	                           : vx_arena_printf(&l->arena, "PATH=%s/node_modules/.bin:%s", root, l->path);
+				   : vx_arena_printf(&l->arena, "PATH=%s/node_modules/.bin:%s", root, l->path);
 	return l->project_path[project] = s;
 }
 
@@ -187,13 +218,13 @@ void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *sto
 	struct vx_strlist hidden = {0};
 	vx_strlist_add(&hidden, a, store_dir);
 	*ret = (struct vx_sbx_spec){.decl = t->decl->exec.sandbox,
-	                            .root = p->ws.root,
-	                            .project_dir = project->dir,
-	                            .nested = project->nested,
-	                            .store_dirs = vx_strlist_done(&hidden),
-	                            .narrow = t->decl->has_cache && !t->decl->exec.persistent,
-	                            .home = home ? home : "",
-	                            .record_dir = vx_arena_printf(a, "%s/.vx/sweep", p->ws.root)};
+		.root = p->ws.root,
+		.project_dir = project->dir,
+		.nested = project->nested,
+		.store_dirs = vx_strlist_done(&hidden),
+		.narrow = t->decl->has_cache && !t->decl->exec.persistent,
+		.home = home ? home : "",
+		.record_dir = vx_arena_printf(a, "%s/.vx/sweep", p->ws.root)};
 	if (ret->narrow)
 		keyed_packages(p, task, a, ret);
 }

@@ -69,7 +69,11 @@ void loop_write_summary(struct loop *l)
 	b.len--; /* the brace comes last */
 	vx_buf_adds(&b, ",\"tasks\":[");
 	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
-		struct vx_task_view v = {.keyer = l->store ? l->keyer : NULL, .store_dir = l->store_dir, .cache_status = cache_word(l, i), .stable = l->t[i].keyed, .full = true};
+		struct vx_task_view v = {.keyer = l->store ? l->keyer : NULL,
+			.store_dir = l->store_dir,
+			.cache_status = cache_word(l, i),
+			.stable = l->t[i].keyed,
+			.full = true};
 		struct vx_json *o = vx_run_task_json(l->plan, i, &v, &l->arena);
 		if (!vx_task_is_group(&l->g->tasks[i]))
 			vx_json_set(o, "result", result_json(l, i));
