@@ -121,6 +121,12 @@ static int encode_manifest(struct encoder *e, const struct vx_project *p, struct
 	vx_key_input_of(f, &rec->manifest);
 	identity_text(&rec->manifest, text);
 	part(e, "package.json", text);
+	if (rec->manifest.mode != 0120000)
+		return 0;
+	r = vx_key_read_through(vx_source_fd(k->src), path, &rec->behind);
+	if (r < 0)
+		return vx_err_set(err, r, "%s cannot be read: %s", path, vx_strerror(r));
+	part_hex(e, "package.json behind its link", rec->behind.digest.b, rec->behind.present ? sizeof rec->behind.digest.b : 0, "sha256:");
 	return 0;
 }
 

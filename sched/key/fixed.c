@@ -18,7 +18,7 @@ const char *const vx_fingerprint_names[N_FINGERPRINT] = {"pnpm-lock.yaml", "pack
 	"bun.lockb", "pnpm-workspace.yaml", ".yarnrc.yml", ".npmrc", "bunfig.toml"};
 
 /* Links are followed: it is the bytes that the package manager reads that count. */
-static int read_one(int root_fd, const char *name, struct fixed_file *f)
+int vx_key_read_through(int root_fd, const char *name, struct fixed_file *f)
 {
 	struct stat st;
 	*f = (struct fixed_file){.name = name, .looked_ns = vx_wall_ns()};
@@ -100,7 +100,7 @@ int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 {
 	struct fixed_round *round = vx_arena_alloc(&k->a, sizeof *round);
 	for (uint32_t i = 0; i < N_FINGERPRINT; i++) {
-		int r = read_one(vx_source_fd(k->src), vx_fingerprint_names[i], &round->v[i]);
+		int r = vx_key_read_through(vx_source_fd(k->src), vx_fingerprint_names[i], &round->v[i]);
 		if (r < 0)
 			return vx_err_set(err, r, "%s/%s cannot be read: %s", k->ws->root, vx_fingerprint_names[i], vx_strerror(r));
 	}
@@ -131,7 +131,7 @@ int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, char
 		if (was->present && vx_fstat_equal(&now, &was->st) && !vx_fstat_racy(&was->st, was->looked_ns))
 			continue;
 		struct fixed_file f;
-		int r = read_one(vx_source_fd(k->src), was->name, &f);
+		int r = vx_key_read_through(vx_source_fd(k->src), was->name, &f);
 		if (r < 0)
 			return r;
 		if (!same_fixed(was, &f)) {

@@ -72,7 +72,11 @@ struct record {
 	struct vx_key_input manifest; /* the project's package.json; mode 0 when there was none */
 	bool thin;                    /* taken over: inputs not listed yet */
 	bool moved;                   /* taken over, and listed since with another outcome */
+	struct fixed_file behind;     /* where that is a link: the bytes it leads to */
 };
+
+/* A file's bytes, links followed; not `present` when there is none. */
+int vx_key_read_through(int root_fd, const char *name, struct fixed_file *f);
 
 struct vx_keyer {
 	const struct vx_workspace *ws;

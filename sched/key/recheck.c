@@ -44,6 +44,12 @@ static int manifest_moved(struct vx_keyer *k, const struct record *r, char *ret_
 {
 	if (r->manifest.mode) {
 		int res = vx_key_input_moved(k, &r->manifest);
+		if (res == 0 && r->manifest.mode == 0120000) {
+			struct fixed_file now;
+			res = vx_key_read_through(vx_source_fd(k->src), r->manifest.path, &now);
+			if (res == 0)
+				res = now.present != r->behind.present || memcmp(&now.digest, &r->behind.digest, sizeof now.digest) != 0;
+		}
 		if (res)
 			snprintf(ret_what, cap, "%s", r->manifest.path);
 		return res;

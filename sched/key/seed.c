@@ -133,7 +133,7 @@ static bool files_digest(struct vx_keyer *k, uint32_t project, bool with_nested,
 	vx_sha256_init(&c);
 	for (uint32_t i = 0; i < own->n; i++) {
 		const struct vx_file *f = own->v[i];
-		manifest |= p->manifest && strcmp(p->manifest, f->path) == 0;
+		manifest |= p->manifest && f->mode != 0120000 && strcmp(p->manifest, f->path) == 0;
 		vx_sha256_add(&c, f->path, f->len + 1);
 		struct {
 			uint32_t mode, kind;

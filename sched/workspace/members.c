@@ -5,6 +5,7 @@
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/limits.h"
+#include "vx/path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -310,6 +311,44 @@ static void drop_aliases(struct walk *w)
 	m->n = kept;
 }
 
+static bool passes_skipped(const char *path)
+{
+	char name[VX_MAX_PATH];
+
+	for (const char *p = path; *p; p += *p == '/') {
+		size_t n = strcspn(p, "/");
+		if (n >= sizeof name)
+			return true;
+		memcpy(name, p, n);
+		name[n] = '\0';
+		if (never_entered(name))
+			return true;
+		p += n;
+	}
+	return false;
+}
+
+/* A member behind a link goes by the path that git and the file lists know it by. via_link stays where no such path exists: outside of the workspace, or
+ * where no input is ever taken from. */
+static void settle_links(struct walk *w)
+{
+	struct vx_members *m = w->out;
+	char *top = NULL, *canon;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (!m->v[i].via_link)
+			continue;
+		if ((!top && vx_path_canon(w->scratch, w->root->path, &top) < 0) ||
+			vx_path_canon(w->scratch, vx_path_join(w->scratch, w->root->path, m->v[i].dir), &canon) < 0)
+			continue;
+		const char *dir = vx_path_below(canon, top);
+		if (!dir || !*dir || passes_skipped(dir))
+			continue;
+		m->v[i].dir = vx_arena_strdup(w->keep, dir);
+		m->v[i].via_link = false;
+	}
+}
+
 int vx_members_list(const struct vx_base_dir *root, const struct vx_member_globs *g, struct vx_arena *keep, struct vx_arena *scratch,
 	struct vx_members *ret, struct vx_err *err)
 {
@@ -326,6 +365,7 @@ int vx_members_list(const struct vx_base_dir *root, const struct vx_member_globs
 	if (r < 0)
 		return r;
 	drop_aliases(&w);
+	settle_links(&w);
 	if (ret->n)
 		qsort(ret->v, ret->n, sizeof *ret->v, by_dir);
 	return 0;

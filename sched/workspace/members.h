@@ -9,9 +9,9 @@ struct vx_arena;
 struct vx_err;
 
 struct vx_member {
-	const char *dir; /* relative to the root */
+	const char *dir; /* relative to the root, and canonical unless via_link */
 	uint32_t files;  /* enum vx_dir_files */
-	bool via_link;   /* some component of dir is a symlink */
+	bool via_link;   /* reached through a symlink that leads out of the workspace, or to where no input is taken from */
 };
 
 struct vx_members {

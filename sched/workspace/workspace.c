@@ -82,9 +82,7 @@ static int claims(
 	/* Perhaps through a symlinked member: its canonical path is not below any glob. */
 	r = vx_members_list(dir, g, scratch, scratch, &m, err);
 	for (uint32_t i = 0; r == 0 && i < m.n && !*ret; i++) {
-		char *canon;
-		if (m.v[i].via_link && vx_path_canon(scratch, vx_path_join(scratch, dir->path, m.v[i].dir), &canon) == 0)
-			*ret = vx_path_within(vx_path_join(scratch, dir->path, below), canon);
+		*ret = !m.v[i].via_link && vx_path_within(below, m.v[i].dir);
 	}
 	return r;
 }
@@ -206,6 +204,10 @@ static int load_member(struct loader *l, const struct vx_member *m)
 	r = vx_manifest_parse(vx_buf_str(&l->text), l->text.len, path, l->keep, l->scratch, &manifest, l->err);
 	if (r < 0)
 		return r;
+	if (manifest.name && *manifest.name && m->via_link) {
+		vx_err_set(l->err, -EXDEV, "%s is reached through a symlink that leads out of the workspace, so its files cannot be keyed", m->dir);
+		return vx_err_fix(l->err, "make it a directory of the workspace, or take it out of the members");
+	}
 	if (manifest.name && *manifest.name)
 		return add_project(l, m->dir, m->files, path, &manifest);
 	if (m->files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC)) {

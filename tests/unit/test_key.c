@@ -142,6 +142,14 @@ static void every_part_counts(void **state)
 	CHANGES(vxt_write(t.dir, "a/src/f", "1"), kt_sh(&t, "rm a/src/f"));
 	CHANGES(vxt_write(t.dir, "a/package.json", "{}"), vxt_write(t.dir, "a/package.json", "{ }"));
 	CHANGES(vxt_write(t.dir, "a/package.json", "{}"), kt_sh(&t, "rm a/package.json"));
+	vxt_write(t.dir, "shared.json", "{}");
+	kt_sh(&t, "ln -sf ../shared.json a/package.json");
+	base = kt_key(&t, 1);
+	CHANGES(vxt_write(t.dir, "shared.json", "{}"), vxt_write(t.dir, "shared.json", "{ }"));
+	CHANGES(vxt_write(t.dir, "shared.json", "{}"), kt_sh(&t, "rm shared.json"));
+	kt_sh(&t, "rm a/package.json");
+	vxt_write(t.dir, "a/package.json", "{}");
+	base = kt_key(&t, 1);
 	CHANGES(vxt_write(t.dir, "b/f", "1"), vxt_write(t.dir, "b/f", "3"));
 	CHANGES(unsetenv("VXT_A"), setenv("VXT_A", "", 1));
 	CHANGES(setenv("VXT_B", "x", 1), setenv("VXT_B", "y", 1));

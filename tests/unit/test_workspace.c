@@ -276,11 +276,19 @@ static void test_hostile(void **state)
 	assert_int_equal(symlink("a", vxt_path(p.dir, "p/alias")), 0);
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_equal(names(&p), ". p/a");
-	/* a link that leads out is a member under its own path */
+	/* a link to where no pattern reaches: the member goes by the path that its files are known by */
 	pkg(&p, "elsewhere/out", "");
 	assert_int_equal(symlink("../elsewhere/out", vxt_path(p.dir, "p/out")), 0);
 	assert_int_equal(plan_load(&p), 0);
-	assert_string_equal(names(&p), ". p/a p/out");
+	assert_string_equal(names(&p), ". elsewhere/out p/a");
+	/* one that leads to what has no such path is refused, or passed over when it has no name */
+	pkg(&p, "node_modules/dep", "");
+	assert_int_equal(symlink("../node_modules/dep", vxt_path(p.dir, "p/dep")), 0);
+	plan_load(&p);
+	plan_says(&p, "p/dep", "symlink that leads out", NULL);
+	vxt_write(p.dir, "node_modules/dep/package.json", "{}");
+	assert_int_equal(plan_load(&p), 0);
+	assert_string_equal(names(&p), ". elsewhere/out p/a");
 
 	memset(deep, '[', 100000);
 	strcpy(deep + 100000, "");
