@@ -51,7 +51,7 @@ PROGRAMS := $(B)/libvx.a $(if $(MAIN_SRC),$(B)/vx) $(if $(INIT_SRC),$(B)/vx-init
 # What only tests need: the library with its failure points compiled in, and vx linked to that.
 TEST_PROGRAMS := $(if $(MAIN_SRC),$(B)/vx-test)
 
-.PHONY: all gate check check-now check-slow asan tsan lint bench demo deps install clean help tests FORCE
+.PHONY: bench-sandbox all gate check check-now check-slow asan tsan lint bench demo deps install clean help tests FORCE
 all: $(PROGRAMS) $(if $(filter build,$(B)),compile_commands.json)
 tests: $(TEST_BIN) $(TEST_PROGRAMS)
 
@@ -177,6 +177,9 @@ lint: compile_commands.json
 
 bench: all $(BENCH_BIN)
 	@if [ -x bench/run ]; then VX_BUILD=$(abspath $(B)) bench/run; else echo 'no bench/run'; fi
+# Beside bare bubblewrap, and sandbox-runtime where SRT_DIR names the directory that npm has installed it in.
+bench-sandbox: all $(B)/bench/sandbox
+	@VX_BUILD=$(abspath $(B)) bench/run sandbox
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@if [ -f docs/example/demo.sh ]; then VX_BUILD=$(abspath $(B)) bash docs/example/demo.sh; else echo 'no docs/example/demo.sh'; fi

@@ -210,6 +210,17 @@ static void keyed_packages(const struct vx_plan *p, uint32_t task, struct vx_are
 	free(project);
 }
 
+/* The nested profile is used only if every sandboxed task accepts it. */
+static bool all_accept_nested(const struct vx_plan *p)
+{
+	for (uint32_t i = 0; i < p->graph.n_tasks; i++) {
+		const struct vx_exec_decl *x = &p->graph.tasks[i].decl->exec;
+		if (x->sandboxed && !x->sandbox.weaker_when_nested)
+			return false;
+	}
+	return true;
+}
+
 void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir, struct vx_arena *a, struct vx_sbx_spec *ret)
 {
 	const struct vx_task *t = &p->graph.tasks[task];
@@ -225,6 +236,7 @@ void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *sto
 		.narrow = t->decl->has_cache && !t->decl->exec.persistent,
 		.home = home ? home : "",
 		.record_dir = vx_arena_printf(a, "%s/.vx/sweep", p->ws.root)};
+	ret->weaker = ret->decl.weaker_when_nested && all_accept_nested(p);
 	if (ret->narrow)
 		keyed_packages(p, task, a, ret);
 }

@@ -99,7 +99,8 @@ int sbx_find_walls(struct sbx_work *w)
 		r = git_wall(w, w->project, false);
 	add_wall(w, vx_path_join(w->a, s->root, ".vx"), SBX_WALL_VX);
 	for (uint32_t i = 0; i < s->store_dirs.n; i++)
-		add_wall(w, vx_path_norm(w->a, s->store_dirs.v[i]), SBX_WALL_STORE);
+		if (s->store_dirs.v[i][0] == '/')
+			add_wall(w, vx_path_norm(w->a, s->store_dirs.v[i]), SBX_WALL_STORE);
 	for (uint32_t i = 0; i < s->nested.n; i++)
 		add_wall(w, vx_path_join(w->a, s->root, s->nested.v[i]), SBX_WALL_NESTED);
 	/* Links met on the way lead to walls: they must not show. */
