@@ -65,6 +65,7 @@ struct vx_sbx_facts {
 	int (*readlink)(void *self, const char *path, struct vx_arena *a, char **ret);
 	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret); /* small files: a worktree's .git */
 	uid_t uid;                                                                     /* who runs the task */
+	const char *pw_home; /* the home directory that the user database knows for uid; NULL or "" none. Its credentials are hidden, too */
 };
 struct vx_sbx_facts vx_sbx_real_facts(void); /* the file system as this process sees it, its uid */
 

@@ -24,6 +24,7 @@ static struct vx_sbx_spec spec;
 static struct vx_sbx_request req;
 static struct vx_err err;
 static uid_t run_uid;
+static const char *pw_home;
 
 static void add(const char *path, enum vx_fact_type type, const char *text, uid_t uid)
 {
@@ -98,7 +99,8 @@ static int fake_readfile(void *self, const char *path, struct vx_arena *a, char 
 
 static struct vx_sbx_facts facts(void)
 {
-	return (struct vx_sbx_facts){.lstat = fake_lstat, .list = fake_list, .readlink = fake_readlink, .readfile = fake_readfile, .uid = run_uid};
+	return (struct vx_sbx_facts){
+		.lstat = fake_lstat, .list = fake_list, .readlink = fake_readlink, .readfile = fake_readfile, .uid = run_uid, .pw_home = pw_home};
 }
 
 static int resolve(void)
@@ -164,6 +166,7 @@ static int fresh(void **state)
 	vx_arena_free(&arena);
 	n_nodes = 0;
 	run_uid = 1000;
+	pw_home = NULL;
 	for (size_t i = 0; i < sizeof base / sizeof *base; i++)
 		dir(base[i]);
 	file("/w/package.json");
@@ -448,6 +451,24 @@ static void credentials(void **state)
 	spec.home = "";
 	WRITE("~/x", NULL);
 	assert_int_equal(resolve(), -EINVAL);
+	spec.decl.write = (struct vx_strs){0};
+	pw_home = "/home/u"; /* HOME says nothing, or something else: the user database knows */
+	assert_int_equal(resolve(), 0);
+	assert_non_null(mount_at("/home/u/.ssh"));
+	spec.home = "/opt";
+	assert_int_equal(resolve(), 0);
+	assert_non_null(mount_at("/home/u/.ssh"));
+}
+
+static void pipes_to_init(void **state)
+{
+	(void)state;
+	add("/run/initctl", VX_FACT_OTHER, NULL, 0);
+	assert_int_equal(resolve(), 0);
+	assert_int_equal(mount_at("/run/initctl")->kind, VX_MNT_HIDE_FILE);
+	spec.decl.unix_paths = list_of("/run/x.sock", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/run/initctl")); /* /run is emptied */
 }
 
 static void dependencies(void **state)
@@ -612,6 +633,7 @@ int main(void)
 		cmocka_unit_test_setup(links, fresh),
 		cmocka_unit_test_setup(denies, fresh),
 		cmocka_unit_test_setup(credentials, fresh),
+		cmocka_unit_test_setup(pipes_to_init, fresh),
 		cmocka_unit_test_setup(dependencies, fresh),
 		cmocka_unit_test_setup(root_without_capabilities, fresh),
 		cmocka_unit_test_setup(not_in_this_build, fresh),

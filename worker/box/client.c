@@ -28,7 +28,7 @@ struct vx_box {
 	struct vx_box_opts opts;
 	int sock, pidfd;
 	pid_t pid;
-	bool busy, arming, checked;           /* checked: bwrap's version is known to do */
+	bool busy, arming;
 	enum { UNKNOWN, WHOLE, WEAKER } proc; /* whether a /proc can be mounted; asked only for tasks that accept one that is not their own */
 	char *record_dir;                     /* of the attempt under way */
 };
@@ -151,6 +151,7 @@ static int hear(struct vx_box *b, struct box_msg *m)
 	return r == 1 ? 0 : r < 0 ? r : -EPIPE;
 }
 
+/* Asked only when something has failed: it costs a process. */
 static int check_bwrap(struct vx_box *b, struct vx_err *err)
 {
 	const char *const argv[] = {"bwrap", "--version", NULL}, *const envp[] = {NULL};
@@ -158,8 +159,6 @@ static int check_bwrap(struct vx_box *b, struct vx_err *err)
 	struct vx_spawn s = VX_SPAWN_INIT;
 	int status, r;
 
-	if (b->checked)
-		return 0;
 	s.path = b->opts.bwrap_path;
 	s.argv = argv;
 	s.envp = envp;
@@ -168,7 +167,6 @@ static int check_bwrap(struct vx_box *b, struct vx_err *err)
 		vx_err_set(err, r, "sandbox not available: cannot run %s: %s", b->opts.bwrap_path, vx_strerror(r));
 	else
 		r = verdict_bwrap_version(vx_buf_str(&out), err);
-	b->checked = r == 0;
 	vx_buf_free(&out);
 	return r;
 }
@@ -248,12 +246,9 @@ static int ensure_host(struct vx_box *b, struct vx_err *err)
 		return verdict(&f, BOX_STEP_SPAWN, -ENOENT, "vx-init is missing: it belongs in libexec/vx beside vx's bin directory", err);
 	if (!f.seccomp)
 		return verdict(&f, BOX_STEP_SECCOMP, -EINVAL, NULL, err);
-	int r = check_bwrap(b, err);
-	if (r < 0)
-		return r;
 	const char *wish = getenv("VX_SANDBOX_BACKEND"); /* "plain": bubblewrap makes every mount itself */
 	bool plain = wish && !strcmp(wish, "plain");
-	r = try_host(b, plain, &step, &m);
+	int r = try_host(b, plain, &step, &m);
 	if (r < 0 && !plain && f.apparmor_restricts == 1) /* bubblewrap may have a profile of its own */
 		r = try_host(b, true, &step, &m);
 	return r < 0 ? verdict(&f, step, r, m.done.text, err) : 0;
@@ -387,8 +382,13 @@ static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const cha
 	return 0;
 }
 
+static void say(struct vx_done *d, const struct vx_err *err)
+{
+	snprintf(d->text, sizeof d->text, "%s%s%s%s", err->what, err->fix[0] ? " (" : "", err->fix, err->fix[0] ? ")" : "");
+}
+
 /* The probe's own end, as a verdict. */
-static void armed(struct vx_done *d, enum vx_box_kind *kind)
+static void armed(struct vx_box *b, struct vx_done *d, enum vx_box_kind *kind)
 {
 	struct verdict_facts f;
 	struct vx_err err = {0};
@@ -398,21 +398,21 @@ static void armed(struct vx_done *d, enum vx_box_kind *kind)
 	if (fine)
 		return;
 	verdict_read_facts("", &f);
-	if (verdict_bwrap_text(&f, d->text, &err) == 0)
+	if (check_bwrap(b, &err) == 0 && verdict_bwrap_text(&f, d->text, &err) == 0)
 		verdict(&f, BOX_STEP_SPAWN, -EIO, d->text[0] ? d->text : "the probe's command did not run", &err);
 	d->end = VX_END_REFUSED;
-	snprintf(d->text, sizeof d->text, "%s (%s)", err.what, err.fix);
+	say(d, &err);
 }
 
 /* bubblewrap's own words about the machine, where they are known, become the verdict that they are. */
-static void explain(struct vx_done *d)
+static void explain(struct vx_box *b, struct vx_done *d)
 {
 	struct verdict_facts f;
 	struct vx_err err = {0};
 
 	verdict_read_facts("", &f);
-	if (strstr(d->text, "bubblewrap") && verdict_bwrap_text(&f, d->text, &err) < 0)
-		snprintf(d->text, sizeof d->text, "%s (%s)", err.what, err.fix);
+	if (strstr(d->text, "bubblewrap") && (check_bwrap(b, &err) < 0 || verdict_bwrap_text(&f, d->text, &err) < 0))
+		say(d, &err);
 }
 
 int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *ret)
@@ -449,9 +449,9 @@ int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *re
 			free(b->record_dir);
 			b->record_dir = NULL;
 			if (arming)
-				armed(ret, ret_kind);
+				armed(b, ret, ret_kind);
 			else if (m.box_kind == VX_BOX_REFUSED)
-				explain(ret);
+				explain(b, ret);
 		}
 		return 1;
 	}

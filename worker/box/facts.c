@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,7 +83,24 @@ static int real_readfile(void *self, const char *path, struct vx_arena *a, char 
 	return r < 0 ? r : 0;
 }
 
+/* Asked once per process: the answer may come over the network. */
+static const char *passwd_home(void)
+{
+	static const char *home;
+
+	if (!home) {
+		struct passwd *pw = getpwuid(geteuid());
+		home = vx_xstrdup(pw && pw->pw_dir ? pw->pw_dir : "");
+	}
+	return home;
+}
+
 struct vx_sbx_facts vx_sbx_real_facts(void)
 {
-	return (struct vx_sbx_facts){.lstat = real_lstat, .list = real_list, .readlink = real_readlink, .readfile = real_readfile, .uid = geteuid()};
+	return (struct vx_sbx_facts){.lstat = real_lstat,
+		.list = real_list,
+		.readlink = real_readlink,
+		.readfile = real_readfile,
+		.uid = geteuid(),
+		.pw_home = passwd_home()};
 }

@@ -11,41 +11,48 @@ static const char *const stores[] = {".ssh", ".gnupg", ".aws", ".azure", ".kube"
 	".vault-token", ".pgpass", ".my.cnf", ".s3cfg", ".boto", ".terraform.d/credentials.tfrc.json", ".password-store", ".local/share/keyrings",
 	".local/share/kwalletd"};
 
-static int store_names(struct sbx_work *w, const char *spelled, struct vx_strlist *ret)
+static void store_names(struct sbx_work *w, const char *spelled, struct vx_strlist *ret)
 {
 	struct vx_strs names;
 
 	if (!vx_ends_with(spelled, "*")) {
 		vx_strlist_add(ret, w->a, spelled);
-		return 0;
+		return;
 	}
 	if (w->f->list(w->f->self, vx_path_dir(w->a, spelled), w->a, &names) < 0)
-		return 0;
+		return;
 	for (uint32_t i = 0; i < names.n; i++)
 		if (sbx_glob_match(vx_path_base(spelled), names.v[i]))
 			vx_strlist_add(ret, w->a, vx_path_join(w->a, vx_path_dir(w->a, spelled), names.v[i]));
-	return 0;
 }
 
-/* The stores that exist, by their canonical paths. */
-int sbx_credentials(struct sbx_work *w, struct vx_strs *ret)
+static int stores_of(struct sbx_work *w, const char *home_spelled, struct vx_strlist *found)
 {
-	struct vx_strlist spelled = {0}, found = {0};
+	struct vx_strlist spelled = {0};
 	struct sbx_place home, p;
-	uint32_t before = w->n_skeleton;
-	int r = 0;
+	int r = home_spelled && home_spelled[0] == '/' ? sbx_follow(w, home_spelled, &home) : 0;
 
-	*ret = (struct vx_strs){0};
-	if (!w->s->home || w->s->home[0] != '/')
-		return 0;
-	r = sbx_follow(w, w->s->home, &home);
-	for (size_t i = 0; i < sizeof stores / sizeof *stores && r == 0; i++)
-		r = store_names(w, vx_path_join(w->a, home.path, stores[i]), &spelled);
+	if (r < 0 || !home_spelled || home_spelled[0] != '/')
+		return r;
+	for (size_t i = 0; i < sizeof stores / sizeof *stores; i++)
+		store_names(w, vx_path_join(w->a, home.path, stores[i]), &spelled);
 	for (uint32_t i = 0; i < spelled.n && r == 0; i++) {
 		r = sbx_follow(w, spelled.v[i], &p);
 		if (r == 0 && p.type != VX_FACT_NONE && !vx_path_within(home.path, p.path))
-			vx_strlist_add(&found, w->a, p.path);
+			vx_strlist_add(found, w->a, p.path);
 	}
+	return r;
+}
+
+/* The stores that exist, by their canonical paths: below HOME, and below the home directory that the user database knows (sudo keeps or changes HOME). */
+int sbx_credentials(struct sbx_work *w, struct vx_strs *ret)
+{
+	struct vx_strlist found = {0};
+	uint32_t before = w->n_skeleton;
+	int r = stores_of(w, w->s->home, &found);
+
+	if (r == 0 && !vx_streq(w->s->home, w->f->pw_home))
+		r = stores_of(w, w->f->pw_home, &found);
 	w->n_skeleton = before;
 	vx_strlist_sort_unique(&found);
 	*ret = vx_strlist_done(&found);
@@ -72,6 +79,18 @@ static int hide(struct sbx_work *w, const char *path, enum vx_mount_why why)
 	return 0;
 }
 
+/* Inside something that is emptied already. */
+static bool sbx_mounted_over(const struct sbx_work *w, const char *path)
+{
+	for (uint32_t i = 0; i < w->n_mounts; i++)
+		if (w->mounts[i].kind == VX_MNT_HIDE_DIR && vx_path_within(path, w->mounts[i].target))
+			return true;
+	return false;
+}
+
+/* Pipes with a name that lead to init: a read-only mount does not stop writing to one, and root needs no capability for it. */
+static const char *const init_pipes[] = {"/run/initctl", "/run/systemd/initctl/fifo", "/etc/initctl"};
+
 /* Walls that would show all the same: outside the workspace, or inside a dependency (those are not cut). Then the credential stores. */
 int sbx_masks(struct sbx_work *w, struct vx_strs masks)
 {
@@ -80,6 +99,12 @@ int sbx_masks(struct sbx_work *w, struct vx_strs masks)
 	for (uint32_t i = 0; i < w->n_walls && r == 0; i++)
 		if (w->walls[i].kind != SBX_WALL_NESTED && !w->walls[i].granted && sbx_visible(w, w->walls[i].path))
 			r = hide(w, w->walls[i].path, VX_WHY_WALL);
+	for (size_t i = 0; i < sizeof init_pipes / sizeof *init_pipes && r == 0; i++) {
+		struct sbx_place p;
+		r = sbx_lstat(w, init_pipes[i], &p);
+		if (r == 0 && p.type == VX_FACT_OTHER && !sbx_mounted_over(w, init_pipes[i]))
+			r = hide(w, init_pipes[i], VX_WHY_SOCKET);
+	}
 	for (uint32_t i = 0; i < masks.n && r == 0; i++)
 		if (!vx_strs_has(vx_strlist_done(&w->unmasked), masks.v[i]) && sbx_visible(w, masks.v[i]))
 			r = hide(w, masks.v[i], VX_WHY_CREDENTIAL);
