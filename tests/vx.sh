@@ -18,8 +18,13 @@ project() {
 	put "p/$name/package.json" "{ \"name\": \"$name\", \"version\": \"1.0.0\", \"dependencies\": { $deps } }"
 	put "p/$name/vx.json"
 }
-# json STRING: as a JSON string
-json() { python3 -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$1"; }
+# json STRING: as a JSON string; of control characters newline and tab alone
+json() {
+	local s=${1//\\/\\\\}
+	s=${s//\"/\\\"}
+	s=${s//$'\n'/\\n}
+	printf '"%s"' "${s//$'\t'/\\t}"
+}
 # task COMMAND [MORE]: a vx.json of one task, `build`; MORE is further JSON of exec
 task() { printf '{ "tasks": { "build": { "exec": { "command": %s%s } } } }\n' "$(json "$1")" "${2:+, $2}"; }
 # cached COMMAND [EXEC [TASK]]: the same with a cache: inputs src/**, outputs dist/**; EXEC and TASK are further JSON of exec and of the task
