@@ -12,6 +12,7 @@
 #include "vx/point.h"
 #include "vx/pool.h"
 #include "vx/proctree.h"
+#include "vx/spawn.h"
 #include "vx/strs.h"
 
 #include <errno.h>
@@ -211,6 +212,7 @@ static void prepare_process(void)
 	struct sigaction sa = {.sa_handler = on_sigchld};
 	sigset_t chld;
 
+	vx_nofile_raise(); /* for workers, which are forks; their tasks get the old limit back */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_NAME, "vx-forkserver");
 	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)

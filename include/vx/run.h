@@ -84,4 +84,7 @@ uint64_t vx_memory_free(void);
 /* "4", "50%", NULL (all CPUs) to slots. */
 int vx_concurrency(const char *text, uint32_t *ret, struct vx_err *err);
 
+/* As many of `slots` as the limit of open files allows, at least 1. Raises the soft limit first. */
+uint32_t vx_affordable_slots(uint32_t slots, uint64_t *ret_limit);
+
 #endif

@@ -44,6 +44,10 @@ struct vx_spawn {
 
 #define VX_SPAWN_INIT ((struct vx_spawn){.exec_fd = -1, .cwd_fd = -1, .join_cgroup_fd = -1})
 
+/* Raises this process's soft limit of open files to the hard one; what vx_spawn starts gets the old one back (programs size tables by it, select(2) fails
+ * above it). Returns the limit in force. Call it before other threads spawn; more than once is fine. */
+uint64_t vx_nofile_raise(void);
+
 /* Returns 0 with the pid and a pidfd (close-on-exec), or -errno: also exec's own failure (-ENOENT, -EACCES, -E2BIG ...), in which case no
  * child is left. `ret_step`, where not NULL, is told what failed: "chdir", "exec", "dup2", "setsid" ... (a static string). */
 int vx_spawn(const struct vx_spawn *s, pid_t *ret_pid, int *ret_pidfd, const char **ret_step);

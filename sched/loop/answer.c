@@ -17,7 +17,7 @@ void loop_event(struct loop *l, const struct vx_core_event *e)
 static void release_slot(struct loop *l, uint32_t task)
 {
 	struct loop_task *t = &l->t[task];
-	if (t->phase != PH_RUNNING && t->phase != PH_ARMING)
+	if (l->slot_task[t->slot] != task) /* it had none: it failed before it got one */
 		return;
 	l->slot_task[t->slot] = VX_MAP_NONE;
 	l->free_slots[l->n_free++] = t->slot;

@@ -498,12 +498,18 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 		free(l);
 		return r;
 	}
+	uint32_t asked = l->slots;
+	uint64_t files;
+	l->slots = vx_affordable_slots(asked, &files);
 	l->t = vx_xcalloc(p->graph.n_tasks + 1, sizeof *l->t);
 	for (uint32_t i = 0; i < p->graph.n_tasks; i++) {
 		l->t[i].loop = l;
 		l->t[i].index = i;
 	}
 	l->report = make_report(l);
+	if (l->slots < asked)
+		vx_report_warn(l->report, "vx run: at most %u of %u slots are used, for only %llu files may be open (raise the limit: ulimit -n)", l->slots, asked,
+		               (unsigned long long)files);
 	for (uint32_t i = 0; i < p->ws.warnings.n; i++)
 		vx_report_warn(l->report, "vx run: %s", p->ws.warnings.v[i]);
 	r = take_signals(l, &old);

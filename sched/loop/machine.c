@@ -5,6 +5,7 @@
 #include "vx/fd.h"
 #include "vx/limits.h"
 #include "vx/run.h"
+#include "vx/spawn.h"
 #include "vx/strs.h"
 
 #include <errno.h>
@@ -167,4 +168,13 @@ int vx_concurrency(const char *text, uint32_t *ret, struct vx_err *err)
 bad:
 	vx_err_set(err, -EINVAL, "concurrency %s is not understood", text);
 	return vx_err_fix(err, "a number of slots, or a percentage of the CPUs such as 50%%");
+}
+
+uint32_t vx_affordable_slots(uint32_t slots, uint64_t *ret_limit)
+{
+	/* A worker's event and, twice, what a save or a restore holds open; beside them the index, the ring, pipes and standard streams. */
+	enum { PER_SLOT = 7, OTHERS = 48 };
+	uint64_t limit = *ret_limit = vx_nofile_raise();
+	uint64_t most = limit > OTHERS + PER_SLOT ? (limit - OTHERS) / PER_SLOT : 1;
+	return slots < most ? slots : (uint32_t)most;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -37,6 +38,26 @@ struct child {
 	volatile int err;          /* set by the child: errno of ... */
 	const char *volatile step; /* ... what failed */
 };
+
+/* What children get back; set once, by vx_nofile_raise. */
+static struct rlimit first_nofile;
+static bool raised_nofile;
+
+uint64_t vx_nofile_raise(void)
+{
+	struct rlimit now;
+
+	if (getrlimit(RLIMIT_NOFILE, &now) < 0)
+		return 1024;
+	if (now.rlim_cur == now.rlim_max)
+		return now.rlim_cur;
+	struct rlimit most = {now.rlim_max, now.rlim_max};
+	if (setrlimit(RLIMIT_NOFILE, &most) < 0)
+		return now.rlim_cur;
+	first_nofile = now;
+	raised_nofile = true;
+	return most.rlim_cur;
+}
 
 /* ---- in the child ---- */
 
@@ -63,6 +84,8 @@ IN_CHILD static int child_ties(struct child *c)
 			return fail(c, "parent");
 		}
 	}
+	if (raised_nofile && syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &first_nofile, NULL) < 0)
+		return fail(c, "setrlimit");
 	if (s->new_session && syscall(SYS_setsid) < 0)
 		return fail(c, "setsid");
 	if (s->pgroup > 0 && syscall(SYS_setpgid, 0, s->pgroup) < 0)

@@ -14,7 +14,14 @@ rm -rf p/*/dist
 run bash -c "ulimit -n 64; exec timeout 60 '$VX' run build --all --concurrency 4"
 is 'and restores with them' "$rc $(ran) $(cat p/*/dist/x | sort -n | tail -1)" '0  119'
 run bash -c "ulimit -n 40; exec timeout 60 '$VX' run build --all --force --concurrency 64"
-like 'too few for the slots asked for: it runs, or one line says so' "$rc $(wc -l <<<"$err")" '^(0|1 1$)'
+is 'too few for the slots asked for: it runs with fewer' "$rc $(ran | wc -w)" '0 120'
+is 'and says so in one line' "$(grep -c . <<<"$err")" 1
+like 'with the way out' "$err" '^vx run: .*ulimit -n'
+run bash -c "ulimit -Sn 40; exec timeout 60 '$VX' run build --all --force --concurrency 64"
+is 'a soft limit is raised' "$rc $err" '0 '
+project p0 <<<"$(task 'ulimit -Sn')"
+run bash -c "ulimit -Sn 77; exec '$VX' run p0#build"
+like 'commands have the limit that vx was started with' "$out" '^77$'
 : >"$W/ran"
 
 # few processes
