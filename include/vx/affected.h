@@ -1,30 +1,13 @@
-/* What changed, by git: the paths behind `[ref]` filters and --affected, and the tasks that --affected chooses.
- *
- * git is run (vx_spawn_capture), in the workspace root; nothing else is. Every answer is for the working tree, untracked files that are not ignored
- * included, unless a range [a...b] names its own end. Paths are relative to the workspace root; changes outside of it are left out. */
+/* The tasks that --affected chooses. In sched/key, since it needs globs. */
 #ifndef VX_AFFECTED_H
 #define VX_AFFECTED_H
 
 #include "vx/select.h"
 
-struct vx_changed {
-	struct vx_strs paths; /* sorted, unique */
-	const char *since;    /* what it was compared with, as a user would write it */
-	bool everything;      /* a root lockfile or the workspace's own files are among them */
-	const char *everything_path;
-};
-
-/* `from`: a revision; the comparison is from its merge base with HEAD (or `to`). `to` NULL: the working tree. NULL `from`: the base of --affected:
- * ws->settings.affected_base, else TURBO_SCM_BASE, origin/HEAD, origin/main, origin/master, main, master (the first that is not HEAD), else HEAD~1.
- * Errors: not a repository, an unknown revision, a shallow clone that does not hold the base (says how to fetch it). */
-int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to, struct vx_arena *a, struct vx_changed *ret, struct vx_err *err);
-
-/* Does a change of this root-relative path concern every project? */
-bool vx_changed_concerns_all(const struct vx_workspace *ws, const char *path);
-
 /* --affected: keeps those of sel->tasks whose dependsOn closure holds a task that a change seeds, and fills sel->reasons; with none left
  * sel->nothing says so. A task is seeded when a changed path is one of its declared inputs; every task of a project when its manifest or config
- * changed, or a path that no task of the project declares. Does nothing unless o->affected. In sched/key, since it needs globs. */
+ * changed, or a path that no task of the project declares. Does nothing unless
+ * o->affected. */
 int vx_affected_narrow(
 	const struct vx_workspace *ws, const struct vx_select_opts *o, struct vx_arena *a, struct vx_selection *sel, struct vx_err *err);
 

@@ -2,6 +2,7 @@
 #include "vx/affected.h"
 
 #include "vx/arena.h"
+#include "vx/changed.h"
 #include "vx/err.h"
 #include "vx/glob.h"
 #include "vx/graph.h"

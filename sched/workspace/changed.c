@@ -1,4 +1,4 @@
-#include "vx/affected.h"
+#include "vx/changed.h"
 
 #include "vx/arena.h"
 #include "vx/buf.h"

@@ -3,7 +3,7 @@
 
 #include "wsglob.h"
 
-#include "vx/affected.h"
+#include "vx/changed.h"
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/path.h"
