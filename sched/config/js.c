@@ -1,9 +1,11 @@
 #include "js.h"
 
 #include "js_driver.h"
+#include "js_memory.h"
 
 #include "vx/arena.h"
 #include "vx/buf.h"
+#include "vx/clock.h"
 #include "vx/err.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +65,24 @@ static bool has_package(const struct vx_workspace *ws, const char *name)
 	char path[VX_MAX_PATH];
 
 	return snprintf(path, sizeof path, "%s/node_modules/%s/package.json", ws->root, name) < (int)sizeof path && access(path, R_OK) == 0;
+}
+
+/* The program that would be asked, and what it is, without running it. */
+static const char *identify(const struct vx_workspace *ws, struct vx_arena *a)
+{
+	static const char *const helpers[] = {"tsx", "jiti", "esbuild"};
+	char program[VX_MAX_PATH];
+	struct stat st;
+	uint32_t have = 0;
+
+	if (vx_which("bun", path_var(), program) < 0 && vx_which("node", path_var(), program) < 0)
+		return "none";
+	if (stat(program, &st) < 0)
+		return "none";
+	for (uint32_t i = 0; i < 3; i++)
+		have |= (uint32_t)has_package(ws, helpers[i]) << i;
+	return vx_arena_printf(a, "%s %llu %llu %lld.%09ld %u", program, (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
+		(long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, have);
 }
 
 static bool any_typescript(struct vx_strs files)
@@ -226,9 +247,14 @@ int js_evaluate(const struct vx_workspace *ws, struct vx_arena *a, struct js_res
 	}
 	if (l.n == 0)
 		return 0;
-	int r = evaluate(ws, vx_strlist_done(&l), a, &json, err);
-	if (r < 0)
-		return r;
+	const char *runtime = identify(ws, a);
+	if (!js_memory_get(ws, vx_strlist_done(&l), runtime, a, &json)) {
+		uint64_t start_ns = vx_wall_ns();
+		int r = evaluate(ws, vx_strlist_done(&l), a, &json, err);
+		if (r < 0)
+			return r;
+		js_memory_put(ws, vx_strlist_done(&l), runtime, start_ns, json, a);
+	}
 	const struct vx_json *results = vx_json_get(json, "results");
 	if (vx_json_type(results) != VX_JSON_ARRAY || vx_json_len(results) != l.n) {
 		vx_json_free(json);

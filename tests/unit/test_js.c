@@ -153,6 +153,81 @@ static void test_one_process(void **state)
 	plan_close(&p);
 }
 
+/* How often the configuration below was evaluated since it was last asked. */
+static int evaluations(struct plan *p)
+{
+	struct vx_buf b = VX_BUF(4096);
+	int n = 0;
+
+	if (plan_load(p) != 0)
+		fail_msg("%s", p->text);
+	if (vx_read_file(AT_FDCWD, vxt_path(p->dir, "log"), &b) == 0)
+		n = (int)b.len;
+	vx_buf_free(&b);
+	unlink(vxt_path(p->dir, "log"));
+	usleep(150000); /* what was written up to now is settled for the next evaluation */
+	return n;
+}
+
+static void test_kept(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	if (!*only_node)
+		skip();
+	setenv("PATH", only_node, 1);
+	workspace(&p);
+	unsetenv("VXT_JS");
+	vxt_write(p.dir, "p/a/vx.config.mjs",
+		"import fs from 'node:fs'; import {readFileSync, existsSync} from 'fs'; import {x} from './shared.mjs';\n"
+		"fs.appendFileSync('log', 'x'); readFileSync('data.txt'); existsSync('maybe'); fs.readdirSync('listed');\n"
+		"export default {tags: [x, process.env.VXT_JS ?? 'unset']}");
+	vxt_write(p.dir, "p/a/shared.mjs", "export const x = 'one';");
+	vxt_write(p.dir, "data.txt", "1");
+	vxt_write(p.dir, "listed/a", "1");
+	vxt_write(p.dir, "p/b/vx.config.cjs", "module.exports = require('./more.cjs')");
+	vxt_write(p.dir, "p/b/more.cjs", "module.exports = {tags: ['m']}");
+	usleep(150000);
+	assert_int_equal(evaluations(&p), 1); /* without a .vx nothing is kept */
+	assert_int_equal(evaluations(&p), 1);
+	vxt_write(p.dir, ".vx/.gitignore", "*");
+	assert_int_equal(evaluations(&p), 1);
+	assert_int_equal(evaluations(&p), 0);
+	assert_string_equal(p.ws.projects[1].tags.v[0], "one");
+	assert_string_equal(p.ws.projects[1].tags.v[1], "unset");
+	assert_string_equal(p.ws.projects[2].tags.v[0], "m");
+	vxt_write(p.dir, "p/a/shared.mjs", "export const x = 'two';");
+	assert_int_equal(evaluations(&p), 1); /* written a moment ago: used, but not kept */
+	assert_string_equal(p.ws.projects[1].tags.v[0], "two");
+	evaluations(&p);
+	assert_int_equal(evaluations(&p), 0);
+	setenv("VXT_JS", "set", 1);
+	assert_int_equal(evaluations(&p), 1);
+	assert_string_equal(p.ws.projects[1].tags.v[1], "set");
+	assert_int_equal(evaluations(&p), 0);
+	setenv("VXT_OTHER", "not read", 1);
+	assert_int_equal(evaluations(&p), 0);
+	static const char *const touched[] = {"data.txt", "maybe", "listed/b", "p/b/more.cjs"};
+	for (size_t i = 0; i < sizeof touched / sizeof *touched; i++) {
+		vxt_write(p.dir, touched[i], i == 3 ? "module.exports = {tags: ['n']}" : "2");
+		if (evaluations(&p) != 1)
+			fail_msg("%s changed, and an old evaluation was used", touched[i]);
+		evaluations(&p);
+		assert_int_equal(evaluations(&p), 0);
+	}
+	vxt_write(p.dir, ".vx/config-evaluations.json", "{\"identity\":");
+	assert_int_equal(evaluations(&p), 1);
+	/* what cannot be compared is never kept */
+	vxt_write(p.dir, "p/b/more.cjs", "require('child_process').execFileSync(process.execPath, ['--version']); module.exports = {}");
+	evaluations(&p);
+	assert_int_equal(evaluations(&p), 1);
+	assert_int_equal(evaluations(&p), 1);
+	unsetenv("VXT_JS");
+	unsetenv("VXT_OTHER");
+	plan_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_one_process),
+		cmocka_unit_test(test_kept),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
