@@ -9,12 +9,12 @@
 #include "vx/select.h"
 
 struct vx_graph_opts {
-	bool exclude_dependencies;            /* --exclude-dependencies: only what was requested */
-	struct vx_strs exclude_names;         /* --exclude-dependencies=NAMES */
+	bool exclude_dependencies;    /* --exclude-dependencies: only what was requested */
+	struct vx_strs exclude_names; /* --exclude-dependencies=NAMES */
 };
 
 int vx_graph_build(const struct vx_workspace *ws, const struct vx_selection *sel, const struct vx_graph_opts *o, struct vx_arena *a,
-                   struct vx_graph *ret, struct vx_err *err);
+	struct vx_graph *ret, struct vx_err *err);
 
 /* The number of tasks downstream of each task (transitively), into ret[n_tasks]: the priority where history knows nothing. */
 void vx_graph_weights(const struct vx_graph *g, struct vx_arena *a, uint32_t *ret);

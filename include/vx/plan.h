@@ -21,26 +21,26 @@ enum vx_dialect { VX_DIALECT_VX, VX_DIALECT_TURBO };
 
 struct vx_exec_decl {
 	const char *command;
-	struct vx_strs pass_through;          /* names; under turbo with `*` and `!` */
+	struct vx_strs pass_through; /* names; under turbo with `*` and `!` */
 	const struct vx_kv *define;
 	uint32_t n_define;
 	struct vx_strs secret;
-	int64_t timeout_ms;                   /* -1 not given, 0 none */
-	int32_t retries;                      /* -1 not given */
+	int64_t timeout_ms; /* -1 not given, 0 none */
+	int32_t retries;    /* -1 not given */
 	bool persistent, interactive, exclusive;
-	const char *ready_when;               /* NULL: ready at once */
-	uint32_t cpus;                        /* at least 1 */
-	uint64_t memory_bytes;                /* 0 not given */
+	const char *ready_when; /* NULL: ready at once */
+	uint32_t cpus;          /* at least 1 */
+	uint64_t memory_bytes;  /* 0 not given */
 	bool sandboxed;
 	struct vx_sbx_decl sandbox;
 };
 
 struct vx_cache_decl {
-	struct vx_strs files, workspace_files;  /* globs; `!` entries included */
-	bool default_inputs;                    /* turbo: no inputs given, or $TURBO_DEFAULT$: every file of the package (files then adds and subtracts) */
-	struct vx_strs env;                     /* names; under turbo with `*` and `!` */
+	struct vx_strs files, workspace_files; /* globs; `!` entries included */
+	bool default_inputs; /* turbo: no inputs given, or $TURBO_DEFAULT$: every file of the package (files then adds and subtracts) */
+	struct vx_strs env;  /* names; under turbo with `*` and `!` */
 	struct vx_strs runtime, workspace_runtime;
-	struct vx_strs tasks;                   /* which upstream keys are folded: "*", "^*", names; given = !NULL v */
+	struct vx_strs tasks; /* which upstream keys are folded: "*", "^*", names; given = !NULL v */
 	bool tasks_given;
 	struct vx_strs out_files, out_workspace_files;
 };
@@ -48,31 +48,31 @@ struct vx_cache_decl {
 struct vx_task_decl {
 	const char *name, *description;
 	struct vx_strs depends_on;
-	bool has_exec, has_cache;               /* neither exec nor ... : a group */
+	bool has_exec, has_cache; /* neither exec nor ... : a group */
 	struct vx_exec_decl exec;
 	struct vx_cache_decl cache;
-	struct vx_strs with;                    /* turbo: started beside this one */
+	struct vx_strs with; /* turbo: started beside this one */
 	enum vx_dialect dialect;
-	const char *output_logs;                /* turbo's outputLogs, NULL when not given */
-	const char *canonical;                  /* resolved config as canonical JSON, placement and resources left out: a part of the key */
-	const char *source;                     /* the file that declared it, for errors: relative to the root, or (in_project) to the project's directory */
+	const char *output_logs; /* turbo's outputLogs, NULL when not given */
+	const char *canonical;   /* resolved config as canonical JSON, placement and resources left out: a part of the key */
+	const char *source;      /* the file that declared it, for errors: relative to the root, or (in_project) to the project's directory */
 	bool in_project;
 };
 
 struct vx_project {
 	const char *name;
 	const char *dir;
-	const char *manifest;                   /* "packages/a/package.json" */
+	const char *manifest; /* "packages/a/package.json" */
 	struct vx_strs tags;
 	const struct vx_kv *scripts;
 	uint32_t n_scripts;
-	const uint32_t *deps;                   /* package edges (project indexes), in manifest order, unique */
+	const uint32_t *deps; /* package edges (project indexes), in manifest order, unique */
 	uint32_t n_deps;
-	struct vx_strs nested;                  /* directories of projects nested in this one */
+	struct vx_strs nested;                   /* directories of projects nested in this one */
 	const struct vx_task_decl *const *tasks; /* declaration order; equal ones may be shared between projects */
 	uint32_t n_tasks;
-	const char *version;                    /* of the manifest; NULL when not given */
-	uint32_t files;                         /* enum vx_dir_files: which of the files that matter its directory has */
+	const char *version; /* of the manifest; NULL when not given */
+	uint32_t files;      /* enum vx_dir_files: which of the files that matter its directory has */
 };
 
 /* Files of a project's directory that planning cares about; bits of vx_project.files. */
@@ -102,50 +102,50 @@ enum vx_dir_files {
 enum vx_ws_kind { VX_WS_SINGLE, VX_WS_NPM, VX_WS_YARN, VX_WS_PNPM, VX_WS_BUN };
 
 struct vx_ws_settings {
-	const char *concurrency;                /* "4", "50%"; NULL not given */
-	const char *cache_dir;                  /* as written; NULL not given */
+	const char *concurrency; /* "4", "50%"; NULL not given */
+	const char *cache_dir;   /* as written; NULL not given */
 	bool shared_store;
-	int64_t timeout_ms;                     /* -1 not given */
+	int64_t timeout_ms; /* -1 not given */
 	const char *retention_older_than, *retention_max_size;
 	const char *affected_base;
-	bool exclusive_outputs, upfront_keys;   /* rules; both default true, false under turbo.json */
+	bool exclusive_outputs, upfront_keys;                         /* rules; both default true, false under turbo.json */
 	struct vx_strs global_files, global_env, global_pass_through; /* turbo.json's globals */
-	bool turbo;                             /* tasks come from turbo.json */
+	bool turbo;                                                   /* tasks come from turbo.json */
 };
 
 struct vx_workspace {
-	const char *root;                       /* canonical, absolute */
+	const char *root; /* canonical, absolute */
 	enum vx_ws_kind kind;
 	struct vx_project *projects;
 	uint32_t n_projects;
-	uint32_t root_project;                  /* VX_MAP_NONE when the root is not one (it needs a name; without tasks nothing selects it) */
-	uint32_t root_files;                    /* enum vx_dir_files of the root directory */
-	const struct vx_kv *root_scripts;       /* of the root manifest, project or not */
+	uint32_t root_project;            /* VX_MAP_NONE when the root is not one (it needs a name; without tasks nothing selects it) */
+	uint32_t root_files;              /* enum vx_dir_files of the root directory */
+	const struct vx_kv *root_scripts; /* of the root manifest, project or not */
 	uint32_t n_root_scripts;
-	struct vx_map by_name;                  /* name -> project; "//" too when there is a root project */
-	struct vx_map by_dir;                   /* directory -> project */
+	struct vx_map by_name; /* name -> project; "//" too when there is a root project */
+	struct vx_map by_dir;  /* directory -> project */
 	struct vx_ws_settings settings;
-	struct vx_strs warnings;                /* one line each, said once at the start of a run */
+	struct vx_strs warnings; /* one line each, said once at the start of a run */
 };
 
 struct vx_task {
-	const char *id;                         /* "project#task"; "//#task" for the root project */
+	const char *id; /* "project#task"; "//#task" for the root project */
 	uint32_t project;
 	const struct vx_task_decl *decl;
-	const uint32_t *deps;                   /* direct upstream tasks, declaration order, unique */
+	const uint32_t *deps; /* direct upstream tasks, declaration order, unique */
 	uint32_t n_deps;
 	const uint32_t *dependents;
 	uint32_t n_dependents;
-	const uint32_t *key_deps;               /* those of deps whose keys this key folds (inputs.tasks); all of deps by default */
+	const uint32_t *key_deps; /* those of deps whose keys this key folds (inputs.tasks); all of deps by default */
 	uint32_t n_key_deps;
 	bool requested;
-	bool excluded;                          /* --exclude-dependencies: keyed as ever, since keys downstream fold it, but never probed, restored or run */
+	bool excluded; /* --exclude-dependencies: keyed as ever, since keys downstream fold it, but never probed, restored or run */
 };
 
 struct vx_graph {
-	struct vx_task *tasks;                  /* project order, then declaration order */
+	struct vx_task *tasks; /* project order, then declaration order */
 	uint32_t n_tasks;
-	const uint32_t *topo;                   /* upstream first */
+	const uint32_t *topo; /* upstream first */
 };
 
 /* Runs nothing: has no exec, or is kept out by --exclude-dependencies. (Its key is another matter: that of an excluded task is a task's.) */

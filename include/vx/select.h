@@ -8,13 +8,13 @@ struct vx_arena;
 struct vx_err;
 
 struct vx_select_opts {
-	const char *cwd;            /* root-relative directory the command was given in */
-	bool all;                   /* --all */
-	struct vx_strs filters;     /* --filter, as written */
-	bool affected;              /* --affected */
-	const char *affected_base;  /* NULL: find it */
-	struct vx_strs words;       /* "task" or "pkg#task", as typed */
-	const struct vx_kv *env;    /* TURBO_SCM_BASE and the like are read through getenv */
+	const char *cwd;           /* root-relative directory the command was given in */
+	bool all;                  /* --all */
+	struct vx_strs filters;    /* --filter, as written */
+	bool affected;             /* --affected */
+	const char *affected_base; /* NULL: find it */
+	struct vx_strs words;      /* "task" or "pkg#task", as typed */
+	const struct vx_kv *env;   /* TURBO_SCM_BASE and the like are read through getenv */
 };
 
 struct vx_request_task {
@@ -23,12 +23,12 @@ struct vx_request_task {
 };
 
 struct vx_selection {
-	const uint32_t *projects;   /* chosen by scope or filters, workspace order */
+	const uint32_t *projects; /* chosen by scope or filters, workspace order */
 	uint32_t n_projects;
 	const struct vx_request_task *tasks; /* requested */
 	uint32_t n_tasks;
-	bool broad;                 /* a selection flag was given, or all projects of a root run: how the report shows it */
-	const char *nothing;        /* set: an empty git selection; say this line and exit 0 */
+	bool broad;          /* a selection flag was given, or all projects of a root run: how the report shows it */
+	const char *nothing; /* set: an empty git selection; say this line and exit 0 */
 	/* --affected chooses tasks: reason of each requested one, parallel to `tasks`; NULL otherwise */
 	const char *const *reasons;
 };
