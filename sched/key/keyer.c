@@ -215,7 +215,10 @@ static int check_literals(struct vx_keyer *k, const struct vx_task *t, const str
 /* The records' input arrays: tasks of a project that chose the same files share one. */
 static const struct vx_key_input *input_array(struct vx_keyer *k, uint32_t project, const struct vx_files *chosen)
 {
+	static const struct vx_key_input none[1];
 	struct project_state *p = &k->projects[project];
+	if (!chosen->n)
+		return none;
 	for (uint32_t i = 0; i < p->n_lists; i++)
 		if (p->lists[i].n == chosen->n && (!chosen->n || !memcmp(p->lists[i].files, chosen->v, chosen->n * sizeof(struct vx_file *))))
 			return p->lists[i].inputs;
