@@ -89,9 +89,12 @@ static uint32_t npm_protocol(const struct maker *m, const char *name, const char
 
 	if (!alias && *rest != '@' && vx_semver_is_range(rest))
 		return plain_range(m, name, rest);
-	if (!m->rules->alias_links)
-		return VX_MAP_NONE;
-	return alias ? plain_range(m, alias, range) : plain_range(m, rest, "*");
+	if (!alias) {
+		alias = rest;
+		range = "*";
+	}
+	/* An alias of its own name is none. */
+	return m->rules->alias_links || strcmp(alias, name) == 0 ? plain_range(m, alias, range) : VX_MAP_NONE;
 }
 
 static const char *from_catalog(const struct maker *m, const char *name, const char *catalog)

@@ -134,7 +134,7 @@ static void test_edges(void **state)
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_equal(plan_edges(&p, "app"), "util noversion linked");
 	assert_string_equal(plan_edges(&p, "b"), "shared util linked noversion");
-	assert_string_equal(plan_edges(&p, "c"), "linked util");
+	assert_string_equal(plan_edges(&p, "c"), "shared linked util");
 
 	/* pnpm 9 and later link only what says workspace:, unless told otherwise */
 	vxt_write(p.dir, "pnpm-workspace.yaml", "packages: ['p/*']\ncatalog:\n  util: ^1.0.0\ncatalogs:\n  old:\n    shared: ^1.0.0\n");
@@ -170,6 +170,13 @@ static void test_yarn_transparent(void **state)
 	pkg(&p, "p/b", "\"dependencies\":{\"a\":\"npm:^1.0.0\"}");
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_equal(plan_edges(&p, "b"), "a");
+	pkg(&p, "p/b", "\"dependencies\":{\"a\":\"npm:a\",\"c\":\"npm:a@1\"}");
+	assert_int_equal(plan_load(&p), 0);
+	assert_string_equal(plan_edges(&p, "b"), "a");
+	pkg(&p, "p/b", "\"dependencies\":{\"c\":\"npm:a@1\"}");
+	assert_int_equal(plan_load(&p), 0);
+	assert_string_equal(plan_edges(&p, "b"), "");
+	pkg(&p, "p/b", "\"dependencies\":{\"a\":\"npm:^1.0.0\"}");
 	vxt_write(p.dir, ".yarnrc.yml", "enableTransparentWorkspaces: false\n");
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_equal(plan_edges(&p, "b"), "");
