@@ -324,7 +324,7 @@ int vx_index_open(const char *parent, bool write, bool sync, uint64_t map_bytes,
 		return -EBADMSG;
 	if (!write && stat(dir, &st) < 0)
 		return errno == ENOENT ? -EROFS : -errno;
-	int r = marked ? -EBADMSG : write ? vx_mkdir_p(AT_FDCWD, dir, 0777) : 0;
+	int r = marked ? -EBADMSG : write && stat(dir, &st) < 0 ? vx_mkdir_p(AT_FDCWD, dir, 0777) : 0;
 	if (r == 0)
 		r = open_once(dir, write, sync, map_bytes, ret);
 	if (r == -EBADMSG && write && put_aside(parent, dir, marker) == 0) {

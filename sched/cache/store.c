@@ -128,21 +128,27 @@ static void ignore_own_dir(const char *dir)
 	}
 }
 
+/* Nothing is made that is there: an ordinary opening makes no directory. */
 static int make_dirs(struct vx_store *s)
 {
-	int r = vx_mkdir_p(AT_FDCWD, s->dir, 0777);
-	if (r < 0)
-		return r;
-	ignore_own_dir(s->dir);
 	s->dir_fd = vx_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
+	if (s->dir_fd == -ENOENT) {
+		int r = vx_mkdir_p(AT_FDCWD, s->dir, 0777);
+		if (r < 0)
+			return r;
+		ignore_own_dir(s->dir);
+		s->dir_fd = vx_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
+	}
 	if (s->dir_fd < 0)
 		return s->dir_fd;
 	static const char *const sub[] = {"a", "tmp", "index"};
-	for (int i = 0; i < 3; i++)
-		if (mkdirat(s->dir_fd, sub[i], 0777) < 0 && errno != EEXIST)
-			return -errno;
-	if (faccessat(s->dir_fd, "tmp", W_OK, AT_EACCESS) < 0 || faccessat(s->dir_fd, "index", W_OK, AT_EACCESS) < 0)
-		return -errno;
+	for (int i = 0; i < 3; i++) {
+		int r = faccessat(s->dir_fd, sub[i], W_OK, AT_EACCESS) < 0 ? -errno : 0;
+		if (r == -ENOENT)
+			r = mkdirat(s->dir_fd, sub[i], 0777) < 0 && errno != EEXIST ? -errno : 0;
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Random work against the cache. Prints TAP; VX_SEED picks the sequence.
+
+    tests/stress.py property [GRAPHS] [STEPS]   random graphs; edits, deletions, strays, damage and interruptions; after each run the outputs are what a run from
+                                                scratch makes of the sources (they are computed here), and at the end of each graph they equal `vx run --no-cache`
+    tests/stress.py concurrent [SECONDS]        6 clones and 2 processes of a seventh on one store, with prunes in between: no lost, no wrong entry
+"""
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SRC = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.abspath(os.environ.get("VX_BUILD", os.path.join(SRC, "build")))
+VX = os.path.join(BUILD, "vx")
+SEED = int(os.environ.get("VX_SEED", str(int(time.time()))))
+count = failed = 0
+lock = threading.Lock()
+
+
+def report(ok, name, *detail):
+    global count, failed
+    with lock:
+        count += 1
+        failed += not ok
+        print(("ok" if ok else "not ok") + f" {count} - {name}", flush=True)
+        for d in detail if not ok else ():
+            print("\n".join("# " + line for line in str(d).splitlines()), flush=True)
+
+
+def environment(home):
+    env = dict(os.environ, HOME=home, NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
+    for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME"):
+        env.pop(k, None)
+    return env
+
+
+class Workspace:
+    """Projects with random dependencies; a build hashes its source and what it depends on."""
+
+    def __init__(self, root, rng, n, env):
+        self.root, self.env, self.rng = root, env, rng
+        self.deps = {f"p{i}": sorted(rng.sample([f"p{k}" for k in range(i)], min(i, rng.randrange(4)))) for i in range(n)}
+        self.write("package.json", json.dumps({"name": "w", "private": True, "workspaces": ["p/*"]}))
+        self.write(".gitignore", "dist\n.vx\n")
+        for name, deps in self.deps.items():
+            ups = " ".join(f"../{d}/dist/out" for d in deps)
+            extra = rng.choice(["", " && ln -s out dist/link", " && mkdir dist/void", " && mkdir dist/d && cp dist/out dist/d/copy && chmod 700 dist/d", " && echo said && echo so >&2"])
+            command = f"mkdir dist && cat src/in {ups} | sha256sum >dist/out{extra}"
+            self.write(f"p/{name}/package.json", json.dumps({"name": name, "version": "1.0.0", "dependencies": {d: "*" for d in deps}}))
+            self.write(f"p/{name}/src/in", name + "\n")
+            self.write(f"p/{name}/vx.json", json.dumps({"tasks": {"build": {"dependsOn": ["^build"], "exec": {"command": command},
+                                                                            "cache": {"inputs": {"files": ["src/**"]}, "outputs": {"files": ["dist/**"]}}}}}))
+        subprocess.run("git init -q && git add -A && git commit -qm x", shell=True, cwd=root, env=env, check=True)
+
+    def write(self, path, text):
+        full = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w") as f:
+            f.write(text)
+
+    def read(self, path):
+        with open(os.path.join(self.root, path)) as f:
+            return f.read()
+
+    def vx(self, *args):
+        r = subprocess.run([VX, *args], cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+        return r.returncode, r.stdout.decode(errors="replace")
+
+    def run(self, *extra):
+        return self.vx("run", "build", "--all", "--concurrency", "2", "--output-logs", "none", *extra)
+
+    def wrong(self):
+        """The first output that is not what the sources make, or None."""
+        made = {}
+        for name, deps in self.deps.items():
+            text = self.read(f"p/{name}/src/in") + "".join(made[d] for d in deps)
+            made[name] = hashlib.sha256(text.encode()).hexdigest() + "  -\n"
+            try:
+                if self.read(f"p/{name}/dist/out") != made[name]:
+                    return f"p/{name}/dist/out is wrong"
+            except OSError as e:
+                return str(e)
+            extra = set(os.listdir(os.path.join(self.root, "p", name, "dist"))) - {"out", "link", "void", "d"}
+            if extra:
+                return f"p/{name}/dist holds {extra}"
+        return None
+
+    def tree(self):
+        cmd = "find p/*/dist ! -type f -printf '%p %y %m %l\\n'; find p/*/dist -type f -printf '%m ' -exec sha256sum {} \\;"
+        return sorted(subprocess.run(cmd, shell=True, cwd=self.root, capture_output=True, check=True).stdout.decode().splitlines())
+
+    def disturb(self):
+        rng, what = self.rng, self.rng.randrange(9)
+        name = rng.choice(list(self.deps))
+        dist = os.path.join(self.root, "p", name, "dist")
+        if what < 3:
+            self.write(f"p/{name}/src/in", f"{name} {rng.randrange(4)}\n")
+        elif what == 3:
+            shutil.rmtree(dist, ignore_errors=True)
+        elif what == 4:
+            self.write(f"p/{name}/dist/stray/x", "stray")
+        elif what == 5 and os.path.isdir(dist):
+            self.write(f"p/{name}/dist/out", "wrong")
+        elif what == 6:
+            files = [os.path.join(d, f) for d, _, fs in os.walk(os.path.join(self.root, ".vx/cache/v1/a")) for f in fs]
+            if files:
+                victim = rng.choice(files)
+                os.chmod(victim, 0o644)
+                with open(victim, "r+b") as f:
+                    f.seek(rng.randrange(os.path.getsize(victim)))
+                    f.write(b"X")
+        elif what == 7:
+            p = subprocess.Popen([VX, "run", "build", "--all", "--output-logs", "none"], cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(rng.random() * 0.15)
+            p.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
+            p.wait()
+        elif what == 8 and os.path.isdir(dist) and os.path.isfile(os.path.join(dist, "out")):
+            os.utime(os.path.join(dist, "out"))
+
+
+def property_test(graphs, steps):
+    for g in range(graphs):
+        rng = random.Random(f"{SEED}-{g}")
+        root = os.path.realpath(tempfile.mkdtemp(prefix="vx-stress-"))
+        w = Workspace(root, rng, rng.randrange(2, 25), environment(root))
+        problem = None
+        for step in range(steps):
+            for _ in range(rng.randrange(4)):
+                w.disturb()
+            code, text = w.run(*rng.choice([[], [], [], ["--force"]]))
+            problem = f"exit {code}: {text}" if code else w.wrong()
+            if problem:
+                problem = f"step {step}: {problem}"
+                break
+        if not problem:
+            with_cache = w.tree()
+            subprocess.run("rm -rf p/*/dist", shell=True, cwd=root, check=True)
+            code, text = w.run("--no-cache")
+            if code or w.tree() != with_cache:
+                problem = f"a run from scratch differs (exit {code})"
+        report(problem is None, f"graph {g} (seed {SEED})", problem)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def concurrent(seconds):
+    top = os.path.realpath(tempfile.mkdtemp(prefix="vx-stress-"))
+    env = dict(environment(top), VX_CACHE_DIR=os.path.join(top, "store"))
+    ends, runs, problems = time.monotonic() + seconds, [0], []
+    made = Workspace(os.path.join(top, "w0"), random.Random(f"{SEED}"), 12, env)
+    spaces = [made]
+    for i in range(1, 7):
+        root = os.path.join(top, f"w{i}")
+        shutil.copytree(made.root, root, symlinks=True)
+        w = object.__new__(Workspace)
+        w.__dict__.update(made.__dict__, root=root, rng=random.Random(f"{SEED}-{i}"))
+        spaces.append(w)
+
+    def own(w):
+        while time.monotonic() < ends and not problems:
+            w.write(f"p/{w.rng.choice(list(w.deps))}/src/in", f"v{w.rng.randrange(6)}\n")
+            if w.rng.randrange(3) == 0:
+                shutil.rmtree(os.path.join(w.root, "p", w.rng.choice(list(w.deps)), "dist"), ignore_errors=True)
+            code, text = w.run(*(["--force"] if w.rng.randrange(8) == 0 else []))
+            wrong = f"exit {code}: {text}" if code else w.wrong()
+            runs[0] += 1
+            if wrong:
+                problems.append(f"{w.root}: {wrong}")
+
+    def pair(w):
+        while time.monotonic() < ends and not problems:
+            w.write(f"p/{w.rng.choice(list(w.deps))}/src/in", f"v{w.rng.randrange(6)}\n")
+            ps = [subprocess.Popen([VX, "run", "build", "--all", "--output-logs", "none"], cwd=w.root, env=w.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(2)]
+            for p in ps:
+                text = p.communicate(timeout=300)[0].decode(errors="replace")
+                if p.returncode:
+                    problems.append(f"one of two runs: exit {p.returncode}: {text}")
+            runs[0] += 2
+            wrong = w.wrong()
+            if wrong and not problems:
+                problems.append(f"{w.root}: {wrong}")
+
+    def prune(w):
+        while time.monotonic() < ends and not problems:
+            time.sleep(0.7)
+            code, text = w.vx("cache", "prune", "--max-size", "20K", "--cache-dir", env["VX_CACHE_DIR"])
+            if code:
+                problems.append(f"prune: {text}")
+
+    threads = [threading.Thread(target=own, args=(w,)) for w in spaces[:6]] + [threading.Thread(target=pair, args=(spaces[6],)), threading.Thread(target=prune, args=(spaces[0],))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    report(not problems, f"{runs[0]} runs in {seconds} s, 8 at a time on one store (seed {SEED})", *problems[:3])
+    code, text = spaces[0].vx("cache", "verify")
+    report(code == 0, "the store is whole afterwards", text)
+    code, text = spaces[0].run()
+    code, text = spaces[0].run()
+    report(code == 0 and "12 up to date" in text, "and nothing that was saved is lost", text)
+    left = os.listdir(os.path.join(env["VX_CACHE_DIR"], "v1/tmp"))
+    report(not left, "no temporary remains", left)
+    shutil.rmtree(top, ignore_errors=True)
+
+
+if sys.argv[1:2] == ["property"]:
+    property_test(int(sys.argv[2]) if len(sys.argv) > 2 else 5, int(sys.argv[3]) if len(sys.argv) > 3 else 8)
+elif sys.argv[1:2] == ["concurrent"]:
+    concurrent(float(sys.argv[2]) if len(sys.argv) > 2 else 60)
+else:
+    sys.exit(__doc__)
+print(f"1..{count}")
+sys.exit(1 if failed else 0)
