@@ -61,7 +61,8 @@ static void bench_rounds(const char *bench, struct bench_case *v, int n, int rou
 	snprintf(path, sizeof path, "%s/bench/%s.json", build ? build : "build", bench);
 	FILE *f = fopen(path, "we");
 	if (f)
-		fprintf(f, "{\"bench\": \"%s\", \"rounds\": %d, \"per\": %.0f, \"cpus\": %ld, \"rows\": [", bench, rounds, per, sysconf(_SC_NPROCESSORS_ONLN));
+		fprintf(f, "{\"bench\": \"%s\", \"rounds\": %d, \"per\": %.0f, \"cpus\": %ld, \"rows\": [", bench, rounds, per,
+			sysconf(_SC_NPROCESSORS_ONLN));
 	printf("%s (median of %d)\n  %-44s %10s %10s %8s\n", bench, rounds, "", "wall us", "CPU us", "CPU x");
 	for (int i = 0; i < n; i++) {
 		qsort(v[i].wall, (size_t)rounds, sizeof(double), bench_cmp);
@@ -69,8 +70,9 @@ static void bench_rounds(const char *bench, struct bench_case *v, int n, int rou
 		double w = v[i].wall[rounds / 2], c = v[i].cpu[rounds / 2], ratio = c / v[0].cpu[rounds / 2];
 		printf("  %-44s %10.1f %10.1f %8.2f\n", v[i].label, w * 1e3, c * 1e3, ratio);
 		if (f)
-			fprintf(f, "%s{\"label\": \"%s\", \"wall_ms\": %.4f, \"wall_ms_min\": %.4f, \"wall_ms_max\": %.4f, \"cpu_ms\": %.4f, \"ratio\": %.3f}", i ? ", " : "", v[i].label, w,
-				v[i].wall[0], v[i].wall[rounds - 1], c, ratio);
+			fprintf(f,
+				"%s{\"label\": \"%s\", \"wall_ms\": %.4f, \"wall_ms_min\": %.4f, \"wall_ms_max\": %.4f, \"cpu_ms\": %.4f, \"ratio\": %.3f}",
+				i ? ", " : "", v[i].label, w, v[i].wall[0], v[i].wall[rounds - 1], c, ratio);
 	}
 	if (f) {
 		fprintf(f, "]}\n");

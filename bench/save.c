@@ -241,7 +241,11 @@ static void plain_100(void *arg)
 		snprintf(path, sizeof path, "dist/f%02u", i);
 		int fd = openat(base, path, O_RDONLY | O_CLOEXEC);
 		fstat(fd, &st);
-		struct vx_tar_member m = {.path = path, .type = VX_TAR_FILE, .mode = 0644, .size = (uint64_t)st.st_size, .mtime_ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec};
+		struct vx_tar_member m = {.path = path,
+			.type = VX_TAR_FILE,
+			.mode = 0644,
+			.size = (uint64_t)st.st_size,
+			.mtime_ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec};
 		vx_tar_header(&m, &b);
 		ssize_t n = read(fd, vx_buf_reserve(&b, 8192), 8192);
 		vx_buf_commit(&b, (size_t)n);
@@ -296,7 +300,12 @@ static void read_files(void *arg)
 	static struct vx_io_step v[300];
 	static struct vx_io_chain c[100];
 	for (uint32_t i = 0; i < 100; i++) {
-		v[3 * i] = (struct vx_io_step){.op = VX_IO_OPEN, .beneath = true, .dirfd = r->base, .path = r->names[i], .flags = O_RDONLY | O_NOFOLLOW, .keep = r->form != 1};
+		v[3 * i] = (struct vx_io_step){.op = VX_IO_OPEN,
+			.beneath = true,
+			.dirfd = r->base,
+			.path = r->names[i],
+			.flags = O_RDONLY | O_NOFOLLOW,
+			.keep = r->form != 1};
 		v[3 * i + 1] = (struct vx_io_step){.op = VX_IO_READ, .fd = VX_IO_CHAINED, .buf = r->buf + 8192 * (size_t)i, .n = 8192};
 		v[3 * i + 2] = (struct vx_io_step){.op = VX_IO_CLOSE, .fd = VX_IO_CHAINED};
 		c[i] = (struct vx_io_chain){&v[3 * i], 3};

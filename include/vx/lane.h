@@ -30,8 +30,8 @@ struct vx_lane;
 
 struct vx_lane_opts {
 	struct vx_store *store;
-	const char *root;       /* canonical workspace root */
-	uint32_t slots;         /* concurrency */
+	const char *root;                             /* canonical workspace root */
+	uint32_t slots;                               /* concurrency */
 	bool (*tracked)(void *arg, const char *path); /* tracked by git: never cleaned */
 	void *arg;
 };
@@ -42,7 +42,7 @@ struct vx_outputs {
 	const char *dir;                          /* the project's directory */
 	const struct vx_globset *workspace_files; /* relative to the root; may be NULL */
 	struct vx_strs nested;                    /* projects nested in dir (root-relative): not part of `files` */
-	bool additive;                            /* overlaps an upstream's outputs by leave of the configuration: nothing is cleaned, and a restore removes nothing */
+	bool additive; /* overlaps an upstream's outputs by leave of the configuration: nothing is cleaned, and a restore removes nothing */
 };
 
 struct vx_save_req {
@@ -50,7 +50,7 @@ struct vx_save_req {
 	const char *id;
 	struct vx_digest key;
 	struct vx_outputs outputs;
-	const void *log;         /* tasklog.h's stored form */
+	const void *log; /* tasklog.h's stored form */
 	size_t log_bytes;
 	uint64_t duration_ns, cpu_ns, peak_bytes;
 	bool peak_is_tree;
@@ -71,18 +71,18 @@ enum vx_lane_kind { VX_LANE_CLEANED = 1, VX_LANE_RESTORED, VX_LANE_CAPTURED, VX_
 struct vx_lane_event {
 	enum vx_lane_kind kind;
 	uint32_t task;
-	bool ok;              /* CLEANED, RESTORED: done; SETTLED: the row is committed */
-	bool up_to_date;      /* RESTORED: everything was in place, nothing was written */
-	bool moved;           /* SETTLED, not ok: inputs moved while the task ran; text names what */
-	uint64_t bytes;       /* RESTORED: bytes written; SETTLED: bytes of the artifact */
-	uint32_t n_outputs;   /* SETTLED */
-	const void *log;      /* RESTORED: the stored log */
+	bool ok;            /* CLEANED, RESTORED: done; SETTLED: the row is committed */
+	bool up_to_date;    /* RESTORED: everything was in place, nothing was written */
+	bool moved;         /* SETTLED, not ok: inputs moved while the task ran; text names what */
+	uint64_t bytes;     /* RESTORED: bytes written; SETTLED: bytes of the artifact */
+	uint32_t n_outputs; /* SETTLED */
+	const void *log;    /* RESTORED: the stored log */
 	size_t log_bytes;
-	char text[768];       /* not ok: step, path and errno in words, one line; or a warning to say once */
+	char text[768]; /* not ok: step, path and errno in words, one line; or a warning to say once */
 };
 
 struct vx_lane_stats {
-	const char *io;       /* "io_uring" or "blocking: <why>" */
+	const char *io; /* "io_uring" or "blocking: <why>" */
 	uint64_t saves, restores, up_to_date, cleans, commits, commit_rows;
 	uint64_t failed;      /* saves that failed; text is sent with the first of each cause only */
 	uint64_t ring_ops[8]; /* by enum vx_io_op of lane/io.h: open, read, write, close, rename, mkdir, unlink, fsync */
@@ -90,7 +90,7 @@ struct vx_lane_stats {
 };
 
 int vx_lane_new(const struct vx_lane_opts *o, struct vx_lane **ret, struct vx_err *err);
-int vx_lane_fd(const struct vx_lane *l);                       /* readable when vx_lane_next has something */
+int vx_lane_fd(const struct vx_lane *l); /* readable when vx_lane_next has something */
 void vx_lane_clean(struct vx_lane *l, uint32_t task, const struct vx_outputs *o);
 void vx_lane_restore(struct vx_lane *l, const struct vx_restore_req *r); /* checks first, restores only what is not in place */
 void vx_lane_save(struct vx_lane *l, const struct vx_save_req *r);

@@ -39,21 +39,22 @@ int vx_store_dir(const char *flag, const char *setting, bool shared, const char 
 int vx_store_open(const struct vx_store_opts *o, struct vx_store **ret, struct vx_err *err);
 void vx_store_close(struct vx_store *s);
 bool vx_store_writable(const struct vx_store *s);
-const char *vx_store_why(const struct vx_store *s);   /* NULL, or the one line that says why nothing is saved */
+const char *vx_store_why(const struct vx_store *s);         /* NULL, or the one line that says why nothing is saved */
 const uint8_t *vx_store_mask_key(const struct vx_store *s); /* 32 bytes, made once per store; for showing secrets as HMACs */
 
 struct vx_entry {
 	struct vx_digest key;
-	struct vx_digest artifact;      /* zero when there is none */
-	uint64_t artifact_bytes;        /* 0: no output files, no artifact */
+	struct vx_digest artifact; /* zero when there is none */
+	uint64_t artifact_bytes;   /* 0: no output files, no artifact */
 	uint32_t n_outputs;
 	uint64_t output_bytes;
 	uint64_t duration_ns, cpu_ns, peak_bytes, saved_wall_ns;
-	bool portable;                  /* false: an output holds the workspace's absolute path (the path it was made in is checked on a hit) */
+	bool portable; /* false: an output holds the workspace's absolute path (the path it was made in is checked on a hit) */
 	bool peak_is_tree;
 };
 
-const char *vx_store_note(const struct vx_store *s);  /* NULL, or one line to say once (a damaged index was put aside); ask again at the end of the run */
+const char *vx_store_note(
+	const struct vx_store *s); /* NULL, or one line to say once (a damaged index was put aside); ask again at the end of the run */
 
 /* One batched read: found[i] and ret[i] for keys[i]. An entry counts as found only when its artifact is there (stat) with its size, and it is portable to this
  * workspace. Returns the number found or -errno. */
@@ -68,7 +69,8 @@ int vx_store_history_get(struct vx_store *s, const char *const *ids, uint32_t n,
 int vx_store_history_put(struct vx_store *s, const char *const *ids, uint32_t n, const struct vx_history *h);
 
 /* Small named blobs for other modules (identities, evaluations, plan snapshots), in databases of their own: `space` is a short fixed name. */
-int vx_store_blob_get(struct vx_store *s, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n); /* -ENOENT */
+int vx_store_blob_get(
+	struct vx_store *s, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n); /* -ENOENT */
 int vx_store_blob_put(struct vx_store *s, const char *space, const void *key, size_t key_n, const void *val, size_t n);
 
 struct vx_blob {
@@ -81,8 +83,8 @@ int vx_store_blob_put_many(struct vx_store *s, const char *space, const struct v
 int vx_store_stats(struct vx_store *s, struct vx_json **ret, struct vx_err *err);
 int vx_store_verify(struct vx_store *s, struct vx_json **ret, uint32_t *ret_problems, struct vx_err *err);
 struct vx_prune_opts {
-	uint64_t older_than_ns;  /* 0: no age limit */
-	uint64_t max_bytes;      /* 0: no size limit */
+	uint64_t older_than_ns; /* 0: no age limit */
+	uint64_t max_bytes;     /* 0: no size limit */
 	bool dry_run;
 };
 int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_json **ret, struct vx_err *err);

@@ -485,7 +485,7 @@ int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, con
 	int rc = mdb_get(t->txn, t->ix->dbi[db], &k, &v);
 	if (rc)
 		return code(rc);
-	uint64_t s;
+	uint64_t s = 0;
 	const uint8_t *p = (const uint8_t *)v.mv_data + SUM_BYTES;
 	if (v.mv_size >= SUM_BYTES)
 		memcpy(&s, v.mv_data, SUM_BYTES);

@@ -116,8 +116,8 @@ static struct vx_io *faulty_new(void *arg, char *ret_name, size_t cap)
 static const struct {
 	enum how how;
 	int err;
-} ways[] = {{H_ERROR, -ENOSPC}, {H_ERROR, -EIO}, {H_ERROR, -EMFILE}, {H_ERROR, -EDQUOT}, {H_ERROR, -EROFS}, {H_ERROR, -ENOMEM}, {H_ERROR, -EINTR}, {H_ERROR, -EACCES},
-	{H_SHORT, 0}, {H_CANCEL, 0}};
+} ways[] = {{H_ERROR, -ENOSPC}, {H_ERROR, -EIO}, {H_ERROR, -EMFILE}, {H_ERROR, -EDQUOT}, {H_ERROR, -EROFS}, {H_ERROR, -ENOMEM}, {H_ERROR, -EINTR},
+	{H_ERROR, -EACCES}, {H_SHORT, 0}, {H_CANCEL, 0}};
 
 /* In a quick run each call fails in two of the ways, which ones turning with the call; VX_ALL_FAULTS=1: in every way. */
 static size_t stride(void)
@@ -139,11 +139,13 @@ static void disarm(void)
 	fault.fail_at = 0;
 }
 
-static const char make_tree[] = "rm -rf p && mkdir -p p/a/dist/sub p/a/dist/empty p/a/gen && echo one >p/a/dist/one && head -c 9000 /dev/urandom >p/a/dist/sub/two && "
-				"ln -s one p/a/dist/link && echo h >p/a/gen/h && for i in 1 2 3 4 5 6; do echo $i >p/a/dist/sub/n$i; done && chmod 640 p/a/dist/one";
+static const char make_tree[] =
+	"rm -rf p && mkdir -p p/a/dist/sub p/a/dist/empty p/a/gen && echo one >p/a/dist/one && head -c 9000 /dev/urandom >p/a/dist/sub/two && "
+	"ln -s one p/a/dist/link && echo h >p/a/gen/h && for i in 1 2 3 4 5 6; do echo $i >p/a/dist/sub/n$i; done && chmod 640 p/a/dist/one";
 
-static const char no_litter[] = "test -z \"$(find .vx/stage .vx/journal .vx/cache/v1/tmp -mindepth 1 ! -type d 2>/dev/null)\" && test -z \"$(find .vx/stage -mindepth 1 2>/dev/null)\" && "
-				"test -z \"$(find .vx -name 'stamp-*')\"";
+static const char no_litter[] =
+	"test -z \"$(find .vx/stage .vx/journal .vx/cache/v1/tmp -mindepth 1 ! -type d 2>/dev/null)\" && test -z \"$(find .vx/stage -mindepth 1 2>/dev/null)\" && "
+	"test -z \"$(find .vx -name 'stamp-*')\"";
 
 /* What an unlink that failed left is the next run's to remove. */
 static bool litter(struct lt *t, int op)
@@ -169,7 +171,12 @@ static char big_log[200000];
 static bool save_under(struct lt *t, int at, size_t way, const char *before)
 {
 	struct vx_lane_event e;
-	struct vx_save_req r = {.task = 1, .id = "a#build", .key = lt_key("k"), .outputs = lt_outputs(t, "p/a", "dist/** gen/h"), .log = big_log, .log_bytes = sizeof big_log};
+	struct vx_save_req r = {.task = 1,
+		.id = "a#build",
+		.key = lt_key("k"),
+		.outputs = lt_outputs(t, "p/a", "dist/** gen/h"),
+		.log = big_log,
+		.log_bytes = sizeof big_log};
 	arm(at, way);
 	bool ok = lt_save_req(t, &r, &e);
 	int op = atomic_load(&fault.hit_op);
@@ -220,7 +227,8 @@ static void test_save(void **state)
 	lt_end(&t);
 }
 
-static const char *const mess[] = {"rm -rf p/a/dist p/a/gen", "echo other >p/a/dist/one && : >p/a/dist/stray && rm -r p/a/dist/empty && rm p/a/dist/link && mkdir p/a/dist/link", "true"};
+static const char *const mess[] = {"rm -rf p/a/dist p/a/gen",
+	"echo other >p/a/dist/one && : >p/a/dist/stray && rm -r p/a/dist/empty && rm p/a/dist/link && mkdir p/a/dist/link", "true"};
 
 static bool restore_under(struct lt *t, int at, size_t way, int m, const char *before)
 {

@@ -18,7 +18,8 @@ struct sum {
 static int on_member(void *arg, const struct vx_tar_member *m)
 {
 	struct sum *s = arg;
-	vx_buf_printf(&s->text, "%s %c %o %llu %lld %s\n", m->path, m->type, m->mode, (unsigned long long)m->size, (long long)m->mtime_ns, m->target ? m->target : "");
+	vx_buf_printf(&s->text, "%s %c %o %llu %lld %s\n", m->path, m->type, m->mode, (unsigned long long)m->size, (long long)m->mtime_ns,
+		m->target ? m->target : "");
 	return s->fail_at && --s->fail_at == 0 ? -EIO : 0;
 }
 
@@ -77,7 +78,8 @@ static char *long_name(size_t n)
 static void make_sample(struct vx_buf *b)
 {
 	char *name = long_name(230), *target = long_name(150);
-	struct vx_tar_member dir = {.path = "d", .type = VX_TAR_DIR, .mode = 0700}, link = {.path = "d/l", .target = "../x", .type = VX_TAR_LINK, .mode = 0777, .mtime_ns = 5},
+	struct vx_tar_member dir = {.path = "d", .type = VX_TAR_DIR, .mode = 0700},
+			     link = {.path = "d/l", .target = "../x", .type = VX_TAR_LINK, .mode = 0777, .mtime_ns = 5},
 			     far = {.path = "d/m", .target = target, .type = VX_TAR_LINK, .mode = 0777, .mtime_ns = 1000000000};
 	vx_tar_header(&dir, b);
 	add_file(b, "d/a", "hello", 0644, 1234567890123456789LL);

@@ -5,10 +5,12 @@
 
 static void make_dist(struct lt *t)
 {
-	assert_int_equal(lt_sh(t, "mkdir -p p/a/dist/sub/deep p/a/dist/empty p/a/src && echo one >p/a/dist/one && echo two >p/a/dist/sub/two && : >p/a/dist/nil && "
-				  "head -c 300000 /dev/urandom >p/a/dist/sub/deep/blob && ln -s ../one p/a/dist/sub/link && ln -s /nowhere p/a/dist/dangling && "
-				  "chmod 755 p/a/dist/one && chmod 600 p/a/dist/sub/two && chmod 700 p/a/dist/sub && echo src >p/a/src/x && "
-				  "touch -h -d '2001-02-03 04:05:06.789012345' p/a/dist/sub/link p/a/dist/sub/two && touch -d '1960-01-01 00:00:00.5' p/a/dist/nil"),
+	assert_int_equal(
+		lt_sh(t,
+			"mkdir -p p/a/dist/sub/deep p/a/dist/empty p/a/src && echo one >p/a/dist/one && echo two >p/a/dist/sub/two && : >p/a/dist/nil && "
+			"head -c 300000 /dev/urandom >p/a/dist/sub/deep/blob && ln -s ../one p/a/dist/sub/link && ln -s /nowhere p/a/dist/dangling && "
+			"chmod 755 p/a/dist/one && chmod 600 p/a/dist/sub/two && chmod 700 p/a/dist/sub && echo src >p/a/src/x && "
+			"touch -h -d '2001-02-03 04:05:06.789012345' p/a/dist/sub/link p/a/dist/sub/two && touch -d '1960-01-01 00:00:00.5' p/a/dist/nil"),
 		0);
 }
 
@@ -38,8 +40,10 @@ static void test_round_trip(void **state)
 	assert_true(lt_restore(&t, "k1", &o, &e));
 	assert_true(e.ok && e.up_to_date);
 	/* in parts: changed, removed, added, swapped kinds */
-	assert_int_equal(lt_sh(&t, "cd p/a/dist && echo stray >stray && mkdir -p more/stray && : >more/stray/x && rm one && ln -s /etc/passwd one && echo 2 >sub/two && "
-				   "rm -r empty && rm sub/link && mkdir sub/link && : >sub/link/file"),
+	assert_int_equal(
+		lt_sh(&t,
+			"cd p/a/dist && echo stray >stray && mkdir -p more/stray && : >more/stray/x && rm one && ln -s /etc/passwd one && echo 2 >sub/two && "
+			"rm -r empty && rm sub/link && mkdir sub/link && : >sub/link/file"),
 		0);
 	assert_true(lt_restore(&t, "k1", &o, &e));
 	assert_true(e.ok && !e.up_to_date);
@@ -58,14 +62,14 @@ static void test_forgeries(void **state)
 	struct lt t = {0};
 	struct vx_lane_event e;
 	static const char *const forge[] = {
-		"cp -p p/a/dist/one p/ref && echo ONE >p/a/dist/one && touch -r p/ref p/a/dist/one",      /* same size, same mtime */
-		"cp -rp p/a/dist p/copy && rm -r p/a/dist && mv p/copy p/a/dist",                         /* copies with the times kept */
-		"mv p/a/dist p/a/real && ln -s real p/a/dist",                                            /* every stat below is equal */
+		"cp -p p/a/dist/one p/ref && echo ONE >p/a/dist/one && touch -r p/ref p/a/dist/one", /* same size, same mtime */
+		"cp -rp p/a/dist p/copy && rm -r p/a/dist && mv p/copy p/a/dist",                    /* copies with the times kept */
+		"mv p/a/dist p/a/real && ln -s real p/a/dist",                                       /* every stat below is equal */
 		"chmod 640 p/a/dist/one",
 		"touch p/a/dist/zzz",
 		"mkdir p/a/dist/newdir",
 		"rm p/a/dist/sub/link",
-		"ln p/a/dist/one p/hard && echo 123 >p/hard",                                             /* through a hard link */
+		"ln p/a/dist/one p/hard && echo 123 >p/hard", /* through a hard link */
 		"rm -r p/a/dist && echo file >p/a/dist",
 	};
 	lt_begin(&t);
@@ -104,7 +108,12 @@ static void test_moved_inputs(void **state)
 	struct vx_lane_event e;
 	lt_begin(&t);
 	make_dist(&t);
-	struct vx_save_req r = {.task = 1, .id = "a#build", .key = lt_key("k"), .outputs = lt_outputs(&t, "p/a", "dist/**"), .recheck = moved, .arg = (void *)(uintptr_t) "p/a/src/x"};
+	struct vx_save_req r = {.task = 1,
+		.id = "a#build",
+		.key = lt_key("k"),
+		.outputs = lt_outputs(&t, "p/a", "dist/**"),
+		.recheck = moved,
+		.arg = (void *)(uintptr_t) "p/a/src/x"};
 	assert_false(lt_save_req(&t, &r, &e));
 	assert_true(e.moved);
 	assert_non_null(strstr(e.text, "p/a/src/x"));
@@ -142,7 +151,8 @@ static void test_refused(void **state)
 	(void)state;
 	struct lt t = {0};
 	struct vx_lane_event e;
-	static const char *const make[] = {"mkfifo p/a/dist/pipe", "rm -r p/a/dist && mkdir p/b && ln -s ../b p/a/dist", "python3 -c 'import socket; socket.socket(1).bind(\"p/a/dist/s\")'"};
+	static const char *const make[] = {"mkfifo p/a/dist/pipe", "rm -r p/a/dist && mkdir p/b && ln -s ../b p/a/dist",
+		"python3 -c 'import socket; socket.socket(1).bind(\"p/a/dist/s\")'"};
 	static const char *const said[] = {"p/a/dist/pipe is a FIFO", "p/a/dist is a symbolic link", "p/a/dist/s is a socket"};
 	lt_begin(&t);
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**"), behind = lt_outputs(&t, "p/a", "out/dist/**");
@@ -180,8 +190,10 @@ static void test_clean(void **state)
 	lt_begin(&t);
 	make_dist(&t);
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/** gen/out.h *.tmp !dist/spared");
-	assert_int_equal(lt_sh(&t, "mkdir -p p/a/gen p/a/dist/.git p/a/dist/node_modules/m && : >p/a/gen/out.h && : >p/a/x.tmp && : >p/a/dist/kept && : >p/a/dist/spared && "
-				   ": >p/a/dist/.git/HEAD && : >p/a/dist/node_modules/m/i && mkdir -p out && : >out/victim && ln -s ../../../out p/a/dist/away && chmod 555 p/a/dist/sub"),
+	assert_int_equal(
+		lt_sh(&t,
+			"mkdir -p p/a/gen p/a/dist/.git p/a/dist/node_modules/m && : >p/a/gen/out.h && : >p/a/x.tmp && : >p/a/dist/kept && : >p/a/dist/spared && "
+			": >p/a/dist/.git/HEAD && : >p/a/dist/node_modules/m/i && mkdir -p out && : >out/victim && ln -s ../../../out p/a/dist/away && chmod 555 p/a/dist/sub"),
 		0);
 	lt_clean(&t, &o, &e);
 	assert_true(e.ok);
@@ -205,11 +217,15 @@ static void test_nested_and_workspace(void **state)
 	static const char *const nested[] = {"p/a/inner"};
 	lt_begin(&t);
 	struct vx_outputs o = {.files = lt_globs(&t, "**/*.out"), .dir = "p/a", .workspace_files = lt_globs(&t, "top/gen/**"), .nested = {nested, 1}};
-	assert_int_equal(lt_sh(&t, "mkdir -p p/a/inner p/a/x top/gen && : >p/a/inner/i.out && echo 1 >p/a/x/x.out && echo 2 >p/a/y.out && echo 3 >top/gen/z && : >top/other"), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"mkdir -p p/a/inner p/a/x top/gen && : >p/a/inner/i.out && echo 1 >p/a/x/x.out && echo 2 >p/a/y.out && echo 3 >top/gen/z && : >top/other"),
+		0);
 	assert_true(lt_save(&t, "k", &o, &e));
 	assert_int_equal(e.n_outputs, 3);
 	lt_clean(&t, &o, &e);
-	assert_int_equal(lt_sh(&t, "test -e p/a/inner/i.out && test ! -e p/a/x/x.out && test ! -e p/a/y.out && test ! -e top/gen && test -e top/other"), 0);
+	assert_int_equal(
+		lt_sh(&t, "test -e p/a/inner/i.out && test ! -e p/a/x/x.out && test ! -e p/a/y.out && test ! -e top/gen && test -e top/other"), 0);
 	assert_true(lt_restore(&t, "k", &o, &e));
 	assert_true(e.ok);
 	assert_int_equal(lt_sh(&t, "grep -q 1 p/a/x/x.out && grep -q 2 p/a/y.out && grep -q 3 top/gen/z && test -e p/a/inner/i.out"), 0);
@@ -252,7 +268,8 @@ static void test_not_portable(void **state)
 	struct vx_digest key = lt_key("k");
 	bool found;
 	struct vx_entry entry;
-	static const char *const how[] = {"printf %s \"xx$W/yy\" >p/a/dist/f", "ln -s $W/p p/a/dist/l", "{ head -c 5242880 /dev/zero; printf %s \"$W\"; } >p/a/dist/big",
+	static const char *const how[] = {"printf %s \"xx$W/yy\" >p/a/dist/f", "ln -s $W/p p/a/dist/l",
+		"{ head -c 5242880 /dev/zero; printf %s \"$W\"; } >p/a/dist/big",
 		"{ head -c 5242860 /dev/zero; printf %s \"$W\"; head -c 100 /dev/zero; } >p/a/dist/big"};
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(lt_sh(&t, "rm -rf p && mkdir -p p/a/dist && : >p/a/dist/plain"), 0);
@@ -278,8 +295,10 @@ static void test_large_streamed(void **state)
 	struct vx_lane_event e;
 	lt_begin(&t);
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
-	assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist && head -c 9000001 /dev/urandom >p/a/dist/big && truncate -s 30000000 p/a/dist/sparse && echo end >>p/a/dist/sparse && "
-				   "truncate -s 20000000 p/a/dist/zeros && echo small >p/a/dist/small"),
+	assert_int_equal(
+		lt_sh(&t,
+			"mkdir -p p/a/dist && head -c 9000001 /dev/urandom >p/a/dist/big && truncate -s 30000000 p/a/dist/sparse && echo end >>p/a/dist/sparse && "
+			"truncate -s 20000000 p/a/dist/zeros && echo small >p/a/dist/small"),
 		0);
 	char *before = lt_tree(vxt_path(t.root, "p"));
 	assert_true(lt_save(&t, "k", &o, &e));
@@ -337,14 +356,20 @@ static void test_many(void **state)
 	struct vx_lane_event e;
 	static char ids[N][32], dirs[N][32];
 	lt_begin(&t);
-	assert_int_equal(lt_sh(&t, "for i in $(seq 0 399); do mkdir -p p/$i/dist && echo $i >p/$i/dist/f && head -c 2000 /dev/urandom >p/$i/dist/g; done"), 0);
+	assert_int_equal(
+		lt_sh(&t, "for i in $(seq 0 399); do mkdir -p p/$i/dist && echo $i >p/$i/dist/f && head -c 2000 /dev/urandom >p/$i/dist/g; done"), 0);
 	struct vx_globset *g = lt_globs(&t, "dist/**");
 	struct vx_digest keys[N];
 	for (int i = 0; i < N; i++) {
 		snprintf(ids[i], sizeof ids[i], "%d#build", i);
 		snprintf(dirs[i], sizeof dirs[i], "p/%d", i);
 		keys[i] = lt_key(ids[i]);
-		struct vx_save_req r = {.task = (uint32_t)i, .id = ids[i], .key = keys[i], .outputs = {.files = g, .dir = dirs[i]}, .log = ids[i], .log_bytes = strlen(ids[i])};
+		struct vx_save_req r = {.task = (uint32_t)i,
+			.id = ids[i],
+			.key = keys[i],
+			.outputs = {.files = g, .dir = dirs[i]},
+			.log = ids[i],
+			.log_bytes = strlen(ids[i])};
 		vx_lane_save(t.lane, &r);
 	}
 	vx_lane_flush(t.lane);

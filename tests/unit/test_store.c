@@ -18,7 +18,12 @@ static struct vx_store *open_at(const char *dir, const char *ws, bool write, uin
 
 static int put_row(struct vx_store *s, const char *key, uint64_t used_ns, const void *log, size_t n)
 {
-	struct vx_row row = {.e = {.portable = true, .duration_ns = 9, .peak_bytes = 8}, .used_ns = used_ns, .log = log, .log_n = n, .log_bytes = n, .log_kind = n ? VX_LOG_PLAIN : VX_LOG_NONE};
+	struct vx_row row = {.e = {.portable = true, .duration_ns = 9, .peak_bytes = 8},
+		.used_ns = used_ns,
+		.log = log,
+		.log_n = n,
+		.log_bytes = n,
+		.log_kind = n ? VX_LOG_PLAIN : VX_LOG_NONE};
 	struct vx_buf b = VX_BUF(64 << 20);
 	vx_row_encode(&row, &b);
 	struct vx_commit c = {.key = lt_key(key), .row = b.data, .row_n = b.len, .entry = true};
@@ -242,7 +247,8 @@ static void test_index_flips(void **state)
 	int said = 0;
 	for (int flip = 0; flip < 200; flip++) {
 		/* many of them where the structure is: headers of pages and the pointers behind */
-		size_t at = flip % 2 ? (size_t)rand_r(&seed) % clean.len : ((size_t)rand_r(&seed) % (clean.len / 4096)) * 4096 + (size_t)rand_r(&seed) % 64;
+		size_t at = flip % 2 ? (size_t)rand_r(&seed) % clean.len
+				     : ((size_t)rand_r(&seed) % (clean.len / 4096)) * 4096 + (size_t)rand_r(&seed) % 64;
 		pid_t pid = fork();
 		assert_true(pid >= 0);
 		if (pid == 0) {
@@ -342,7 +348,10 @@ static void test_prune(void **state)
 	vx_json_free(j);
 	assert_true(has(t.store, "k4"));
 	/* orphans and litter: old ones go, young ones and those of the living stay */
-	assert_int_equal(lt_sh(&t, "cd .vx/cache/v1 && mkdir -p a/00 tmp/dead && echo x >a/00/old.tar.zst && touch -d '2 hours ago' a/00/old.tar.zst && echo y >a/00/young.tar.zst && : >tmp/dead/1"), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"cd .vx/cache/v1 && mkdir -p a/00 tmp/dead && echo x >a/00/old.tar.zst && touch -d '2 hours ago' a/00/old.tar.zst && echo y >a/00/young.tar.zst && : >tmp/dead/1"),
+		0);
 	o.dry_run = false;
 	assert_int_equal(vx_store_prune(t.store, &o, &j, &err), 0);
 	assert_int_equal(num(j, "entries"), 1);
@@ -363,7 +372,10 @@ static void test_prune(void **state)
 	assert_int_equal(vx_store_verify(t.store, &j, &problems, &err), 0);
 	assert_int_equal(problems, 0);
 	vx_json_free(j);
-	assert_int_equal(lt_sh(&t, "f=$(find .vx/cache/v1/a -name '*.zst' -size +8k | head -1) && chmod u+w $f && printf X | dd of=$f bs=1 seek=99 conv=notrunc 2>/dev/null"), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"f=$(find .vx/cache/v1/a -name '*.zst' -size +8k | head -1) && chmod u+w $f && printf X | dd of=$f bs=1 seek=99 conv=notrunc 2>/dev/null"),
+		0);
 	assert_int_equal(vx_store_verify(t.store, &j, &problems, &err), 0);
 	assert_int_equal(problems, 1);
 	vx_json_free(j);
