@@ -508,8 +508,8 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 	}
 	l->report = make_report(l);
 	if (l->slots < asked)
-		vx_report_warn(l->report, "vx run: at most %u of %u slots are used, for only %llu files may be open (raise the limit: ulimit -n)", l->slots, asked,
-		               (unsigned long long)files);
+		vx_report_warn(l->report, "vx run: at most %u of %u slots are used, for only %llu files may be open (raise the limit: ulimit -n)",
+			l->slots, asked, (unsigned long long)files);
 	for (uint32_t i = 0; i < p->ws.warnings.n; i++)
 		vx_report_warn(l->report, "vx run: %s", p->ws.warnings.v[i]);
 	r = take_signals(l, &old);
