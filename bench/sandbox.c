@@ -245,7 +245,7 @@ static void batch_srt(int grants, int concurrency, int n)
 
 	fprintf(srt_in, "%d %d %d\n", grants, concurrency, n);
 	fflush(srt_in);
-	if (!fgets(line, sizeof line, srt_out) || strncmp(line, "ok", 2))
+	if (!fgets(line, sizeof line, srt_out) || strncmp(line, "ok", 2) != 0)
 		die("sandbox-runtime", line);
 }
 

@@ -101,7 +101,7 @@ static void add_covers(struct host *h)
 void attempt_begin(struct host *h, int fds[BOX_MAX_FDS])
 {
 	struct vx_err err = {0};
-	const char *record_dir;
+	const char *record_dir = NULL;
 	struct attempt *a = &h->at;
 
 	forget(h);

@@ -28,7 +28,7 @@ static bool seen(const struct sbx_work *w, const char *target)
 
 static int one_link(struct sbx_work *w, const char *link)
 {
-	struct sbx_place p;
+	struct sbx_place p = {0};
 	uint32_t before = w->n_skeleton;
 	int r = sbx_follow(w, link, &p);
 
@@ -52,7 +52,7 @@ static int one_link(struct sbx_work *w, const char *link)
 /* Links one level deep, and one level inside an @scope/. */
 static int links_of(struct sbx_work *w, const char *dir, bool scope)
 {
-	struct vx_strs names;
+	struct vx_strs names = {0};
 	struct vx_strlist sorted = {0};
 	int r = w->f->list(w->f->self, dir, w->a, &names);
 
@@ -65,7 +65,7 @@ static int links_of(struct sbx_work *w, const char *dir, bool scope)
 	vx_strlist_sort_unique(&sorted);
 	for (uint32_t i = 0; i < sorted.n && r == 0; i++) {
 		const char *path = vx_path_join(w->a, dir, sorted.v[i]);
-		struct sbx_place p;
+		struct sbx_place p = {0};
 
 		r = sbx_lstat(w, path, &p);
 		if (r == 0 && p.type == VX_FACT_LINK)
@@ -82,7 +82,7 @@ int sbx_dependencies(struct sbx_work *w)
 	int r = 0;
 
 	for (int i = 0; i < 2 && r == 0; i++) {
-		struct sbx_place p;
+		struct sbx_place p = {0};
 
 		if (i && vx_streq(top[0], top[1]))
 			break;

@@ -48,7 +48,7 @@ static int real_list(void *self, const char *dir, struct vx_arena *a, struct vx_
 		return r;
 	}
 	for (errno = 0; (e = readdir(d)); errno = 0)
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			vx_strlist_add(&names, a, vx_arena_strdup(a, e->d_name));
 	r = -errno;
 	closedir(d);

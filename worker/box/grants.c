@@ -58,7 +58,7 @@ static int follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 		if (r < 0)
 			return r;
 		if (p.type == VX_FACT_LINK) {
-			char *to;
+			char *to = NULL;
 			if (++links > VX_SBX_MAX_LINKS)
 				return vx_err_set(w->err, -ELOOP, "sandbox: too many levels of symbolic links in %s", path);
 			r = w->f->readlink(w->f->self, here, w->a, &to);
@@ -181,7 +181,7 @@ bool sbx_covered(const struct sbx_binds *b, const char *path)
 /* Binds a directory in pieces, so that a wall inside it leaves no trace: its entries one by one, in a directory of our own. */
 static int cut_around(struct sbx_work *w, const char *dir, const char *grant)
 {
-	struct vx_strs names;
+	struct vx_strs names = {0};
 	int r = w->f->list(w->f->self, dir, w->a, &names);
 
 	if (r == -EACCES || r == -ENOENT)
@@ -191,7 +191,7 @@ static int cut_around(struct sbx_work *w, const char *dir, const char *grant)
 	sbx_skeleton(w, dir, NULL);
 	for (uint32_t i = 0; i < names.n && r == 0; i++) {
 		const char *path = vx_path_join(w->a, dir, names.v[i]);
-		struct sbx_place p;
+		struct sbx_place p = {0};
 
 		if (sbx_wall_over(w, path) || sbx_wall_at(w, path))
 			continue;
@@ -207,7 +207,7 @@ int sbx_add_read(struct sbx_work *w, const char *path, enum vx_fact_type type, c
 	if (type == VX_FACT_NONE)
 		return 0;
 	if (type == VX_FACT_LINK) {
-		char *to;
+		char *to = NULL;
 		if (w->f->readlink(w->f->self, path, w->a, &to) == 0)
 			sbx_skeleton(w, path, to);
 		return 0;
@@ -222,7 +222,7 @@ static int expand(struct sbx_work *w, const char *dir, const char *pattern, cons
 	size_t n = strcspn(pattern, "/");
 	const char *comp = vx_arena_strndup(w->a, pattern, n), *next = pattern + n + strspn(pattern + n, "/");
 	bool any_depth = vx_streq(comp, "**");
-	struct vx_strs names;
+	struct vx_strs names = {0};
 
 	if (any_depth && *next) {
 		int r = expand(w, dir, next, grant);
@@ -235,7 +235,7 @@ static int expand(struct sbx_work *w, const char *dir, const char *pattern, cons
 	if (r < 0)
 		return vx_err_set(w->err, r, "sandbox: cannot list %s for allow.read \"%s\": %s", dir, grant, vx_strerror(r));
 	for (uint32_t i = 0; i < names.n; i++) {
-		struct sbx_place p;
+		struct sbx_place p = {0};
 		if (!any_depth && !sbx_glob_match(comp, names.v[i]))
 			continue;
 		const char *path = vx_path_join(w->a, dir, names.v[i]);
@@ -269,7 +269,7 @@ static int read_git(struct sbx_work *w, const struct sbx_place *p, const char *g
 
 	for (uint32_t i = 0; i < w->n_walls && r == 0; i++)
 		if (w->walls[i].kind == SBX_WALL_GIT) {
-			struct sbx_place q;
+			struct sbx_place q = {0};
 			w->walls[i].granted = true;
 			r = sbx_lstat(w, w->walls[i].path, &q);
 			if (r == 0 && q.type == VX_FACT_DIR)
@@ -280,8 +280,8 @@ static int read_git(struct sbx_work *w, const struct sbx_place *p, const char *g
 
 static int read_one(struct sbx_work *w, const char *text)
 {
-	struct sbx_grant g;
-	struct sbx_place p;
+	struct sbx_grant g = {0};
+	struct sbx_place p = {0};
 	int r = sbx_parse_grant(w, "allow.read", text, &g);
 
 	if (r == 0)
@@ -331,7 +331,7 @@ static int make_places(struct sbx_work *w, const struct sbx_grant *g, const char
 	const char *dir = path;
 
 	for (;;) {
-		struct sbx_place p;
+		struct sbx_place p = {0};
 		dir = vx_path_dir(w->a, dir);
 		int r = sbx_lstat(w, dir, &p);
 		if (r < 0)
@@ -368,8 +368,8 @@ static int refuse_owner(struct sbx_work *w, const struct sbx_grant *g, const str
 
 static int write_one(struct sbx_work *w, const char *text)
 {
-	struct sbx_grant g;
-	struct sbx_place p, own;
+	struct sbx_grant g = {0};
+	struct sbx_place p = {0}, own = {0};
 	int r = sbx_parse_grant(w, "allow.write", text, &g);
 
 	if (r == 0)

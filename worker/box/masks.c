@@ -13,7 +13,7 @@ static const char *const stores[] = {".ssh", ".gnupg", ".aws", ".azure", ".kube"
 
 static void store_names(struct sbx_work *w, const char *spelled, struct vx_strlist *ret)
 {
-	struct vx_strs names;
+	struct vx_strs names = {0};
 
 	if (!vx_ends_with(spelled, "*")) {
 		vx_strlist_add(ret, w->a, spelled);
@@ -29,7 +29,7 @@ static void store_names(struct sbx_work *w, const char *spelled, struct vx_strli
 static int stores_of(struct sbx_work *w, const char *home_spelled, struct vx_strlist *found)
 {
 	struct vx_strlist spelled = {0};
-	struct sbx_place home, p;
+	struct sbx_place home = {0}, p = {0};
 	int r = home_spelled && home_spelled[0] == '/' ? sbx_follow(w, home_spelled, &home) : 0;
 
 	if (r < 0 || !home_spelled || home_spelled[0] != '/')
@@ -69,7 +69,7 @@ const char *sbx_mask_over(struct vx_strs masks, const char *path)
 
 static int hide(struct sbx_work *w, const char *path, enum vx_mount_why why)
 {
-	struct sbx_place p;
+	struct sbx_place p = {0};
 	int r = sbx_lstat(w, path, &p);
 
 	if (r < 0 || p.type == VX_FACT_NONE)
@@ -100,7 +100,7 @@ int sbx_masks(struct sbx_work *w, struct vx_strs masks)
 		if (w->walls[i].kind != SBX_WALL_NESTED && !w->walls[i].granted && sbx_visible(w, w->walls[i].path))
 			r = hide(w, w->walls[i].path, VX_WHY_WALL);
 	for (size_t i = 0; i < sizeof init_pipes / sizeof *init_pipes && r == 0; i++) {
-		struct sbx_place p;
+		struct sbx_place p = {0};
 		r = sbx_lstat(w, init_pipes[i], &p);
 		if (r == 0 && p.type == VX_FACT_OTHER && !sbx_mounted_over(w, init_pipes[i]))
 			r = hide(w, init_pipes[i], VX_WHY_SOCKET);
@@ -151,7 +151,7 @@ static int refuse_link(struct sbx_work *w, const char *path, const char *grant)
 static int deny(struct sbx_work *w, const char *top, const char *name, const char *grant)
 {
 	const char *slash = strchr(name, '/'), *path = vx_path_join(w->a, top, name);
-	struct sbx_place p;
+	struct sbx_place p = {0};
 
 	if (slash) {
 		const char *parent = vx_path_join(w->a, top, vx_arena_strndup(w->a, name, (size_t)(slash - name)));
@@ -185,7 +185,7 @@ int sbx_denies(struct sbx_work *w, const struct sbx_bind *b)
 	if (!b->is_dir)
 		return 0;
 	for (int t = 0; t < n; t++) {
-		struct sbx_place p;
+		struct sbx_place p = {0};
 		if (t) { /* the directories between grant and project must stay where they are */
 			const char *at = b->path, *rest = vx_path_below(w->project, b->path);
 			while (*rest) {
@@ -212,7 +212,7 @@ int sbx_sockets(struct sbx_work *w)
 	static const char *const usual[] = {"/run", "/var/run"};
 	struct vx_strs paths = w->s->decl.unix_paths;
 	const char *covered = NULL;
-	struct sbx_place p;
+	struct sbx_place p = {0};
 	int r = 0;
 
 	if (w->s->decl.unix_all || !paths.n)
@@ -229,7 +229,7 @@ int sbx_sockets(struct sbx_work *w)
 	if (r == 0 && p.type == VX_FACT_FILE && covered && vx_path_within(p.path, covered))
 		sbx_mount(w, VX_MNT_BIND, VX_WHY_BASE, p.path, NULL, false, false);
 	for (uint32_t i = 0; i < paths.n && r == 0; i++) {
-		struct sbx_grant g;
+		struct sbx_grant g = {0};
 		r = sbx_parse_grant(w, "allow.unixSockets", paths.v[i], &g);
 		if (r == 0)
 			r = sbx_follow(w, g.lexical, &p);
@@ -245,7 +245,7 @@ int sbx_devices(struct sbx_work *w)
 
 	for (uint32_t i = 0; i < w->s->decl.devices.n && r == 0; i++) {
 		const char *text = w->s->decl.devices.v[i];
-		struct sbx_place p;
+		struct sbx_place p = {0};
 
 		if (text[0] != '/' || !vx_path_within(vx_path_norm(w->a, text), "/dev") || vx_streq(vx_path_norm(w->a, text), "/dev"))
 			return vx_err_set(w->err, -EINVAL, "sandbox: allow.devices \"%s\" is not a path below /dev", text);

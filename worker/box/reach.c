@@ -41,8 +41,8 @@ enum vx_reach vx_sbx_reach(const struct vx_sbx_spec *s, const struct vx_sbx_fact
 
 	w.project = vx_path_join(&a, s->root, s->project_dir);
 	for (uint32_t i = 0; i < s->decl.write.n; i++) {
-		struct sbx_grant g;
-		struct sbx_place p;
+		struct sbx_grant g = {0};
+		struct sbx_place p = {0};
 		enum vx_reach one = VX_REACH_WORKSPACE;
 
 		if (sbx_parse_grant(&w, "allow.write", s->decl.write.v[i], &g) == 0 && sbx_follow(&w, g.lexical, &p) == 0) {

@@ -184,8 +184,8 @@ static void fill(struct sbx_work *w, struct vx_sbx_request *ret)
 
 static int resolve(struct sbx_work *w, struct vx_sbx_request *ret)
 {
-	struct sbx_place p;
-	struct vx_strs masks;
+	struct sbx_place p = {0};
+	struct vx_strs masks = {0};
 	int r = refuse_unsupported(w);
 
 	if (r == 0 && vx_streq(w->s->root, "/"))

@@ -47,7 +47,7 @@ const struct sbx_wall *sbx_wall_over(const struct sbx_work *w, const char *path)
 static int git_file(struct sbx_work *w, const char *file)
 {
 	char *text;
-	struct sbx_place p;
+	struct sbx_place p = {0};
 	int r = w->f->readfile(w->f->self, file, w->a, &text);
 
 	if (r < 0 || !vx_starts_with(text, "gitdir:"))
@@ -73,7 +73,7 @@ static int git_file(struct sbx_work *w, const char *file)
 
 static int git_wall(struct sbx_work *w, const char *top, bool always)
 {
-	struct sbx_place p;
+	struct sbx_place p = {0};
 	const char *git = vx_path_join(w->a, top, ".git");
 	int r = sbx_lstat(w, git, &p);
 

@@ -254,7 +254,7 @@ __attribute__((noreturn)) static void finish(int status)
 
 static void reap(long command)
 {
-	int status;
+	int status = 0;
 
 	for (;;) {
 		long r = SYS4(__NR_wait4, -1, &status, WNOHANG | __WALL, 0);
