@@ -26,11 +26,10 @@ struct copier {
 	uint32_t n_copies, cap_copies;
 };
 
-bool vx_image_map(struct vx_image *im, size_t cap)
+static bool map_there(struct vx_image *im, size_t cap, int flags, int fd, off_t offset)
 {
 	void *want = (void *)(uintptr_t)VX_IMAGE_BASE; /* an address by design: see snapshot.h */
-	cap = (cap + (2U << 20) - 1) & ~(size_t)((2U << 20) - 1);
-	void *p = mmap(want, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	void *p = mmap(want, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE | flags, fd, offset);
 	*im = (struct vx_image){0};
 	if (p == MAP_FAILED)
 		return false;
@@ -38,9 +37,22 @@ bool vx_image_map(struct vx_image *im, size_t cap)
 		munmap(p, cap);
 		return false;
 	}
-	madvise(p, cap, MADV_HUGEPAGE);
 	*im = (struct vx_image){.base = p, .cap = cap};
 	return true;
+}
+
+bool vx_image_map(struct vx_image *im, size_t cap)
+{
+	cap = (cap + (2U << 20) - 1) & ~(size_t)((2U << 20) - 1);
+	if (!map_there(im, cap, MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))
+		return false;
+	madvise(im->base, cap, MADV_HUGEPAGE);
+	return true;
+}
+
+bool vx_image_map_file(struct vx_image *im, int fd, uint64_t offset, size_t n)
+{
+	return map_there(im, n, 0, fd, (off_t)offset);
 }
 
 void vx_image_unmap(struct vx_image *im)

@@ -31,6 +31,8 @@ struct vx_image {
 
 /* Takes the address range; false when it is not to be had. */
 bool vx_image_map(struct vx_image *im, size_t cap);
+/* The same range, from a file, privately. */
+bool vx_image_map_file(struct vx_image *im, int fd, uint64_t offset, size_t n);
 void vx_image_unmap(struct vx_image *im);
 /* Copies all of it. The image is `used` bytes afterwards; false when it would be too large. */
 bool vx_image_build(

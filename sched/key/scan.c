@@ -61,6 +61,7 @@ struct worker {
 	struct vx_strlist nested;
 	struct listed *dirs;
 	uint32_t n_dirs, cap_dirs;
+	uint32_t hint; /* the entry of the index that probably comes next */
 	char *list;
 	size_t list_n, list_cap;
 	char path[VX_MAX_PATH];
@@ -212,6 +213,21 @@ static int on_dir(struct worker *w, const struct job *j, size_t len, size_t base
 	return 0;
 }
 
+/* The entry of w->path. Listings from memory are sorted, so the one after the last found is tried first. */
+static bool find_entry(struct worker *w, const struct job *j, size_t len, uint32_t *ret)
+{
+	const struct vx_gitindex *x = &w->s->repo->index;
+	uint32_t i = w->hint;
+	bool found = i >= j->lo && i < j->hi && x->v[i].len == len && memcmp(x->v[i].path, w->path, len) == 0;
+	if (!found) {
+		i = vx_gitindex_lower(x, j->lo, j->hi, w->path, len);
+		found = i < j->hi && x->v[i].len == len && memcmp(x->v[i].path, w->path, len) == 0;
+	}
+	w->hint = found ? i + 1 : w->hint;
+	*ret = i;
+	return found;
+}
+
 static int on_name(struct worker *w, const struct job *j, const struct name *n, int dir_fd)
 {
 	size_t base_at = j->len ? j->len + 1U : 0, len = base_at + n->len;
@@ -230,9 +246,8 @@ static int on_name(struct worker *w, const struct job *j, const struct name *n, 
 	if (type == DT_DIR) {
 		r = on_dir(w, j, len, base_at);
 	} else if (type == DT_REG || type == DT_LNK) {
-		const struct vx_gitindex *x = &w->s->repo->index;
-		uint32_t i = vx_gitindex_lower(x, j->lo, j->hi, w->path, len);
-		if (i < j->hi && x->v[i].len == len && memcmp(x->v[i].path, w->path, len) == 0)
+		uint32_t i;
+		if (find_entry(w, j, len, &i))
 			r = on_tracked(w, j, i, dir_fd, at, base_at);
 		else if (!j->modules && strcmp(n->s, ".git") != 0 && !is_ignored(j, w->path, len, base_at, false))
 			r = on_untracked(w, w->path, dir_fd, at);
@@ -295,6 +310,30 @@ static int enter(struct worker *w, struct job *j, bool has_ignore, bool has_attr
 	return r;
 }
 
+static int name_cmp(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a + 1, *(const char *const *)b + 1); /* behind the type */
+}
+
+static const char *sorted_names(struct worker *w, const struct vx_dir_memory *d)
+{
+	const char **v = vx_xcalloc(d->n_names + 1, sizeof *v), *p = d->names;
+	char *to = vx_arena_alloc(w->a, d->bytes + 1), *at = to;
+	for (uint32_t i = 0; i < d->n_names; i++) {
+		v[i] = p;
+		p += strlen(p + 1) + 2;
+	}
+	if (d->n_names > 1)
+		qsort(v, d->n_names, sizeof *v, name_cmp);
+	for (uint32_t i = 0; i < d->n_names; i++) {
+		size_t n = strlen(v[i] + 1) + 2;
+		memcpy(at, v[i], n);
+		at += n;
+	}
+	free(v);
+	return to;
+}
+
 static void remember(struct worker *w, const struct job *j, const struct vx_dir_memory *d, bool copy)
 {
 	if (!w->s->o->writer)
@@ -307,7 +346,7 @@ static void remember(struct worker *w, const struct job *j, const struct vx_dir_
 	l->path = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
 	l->d = *d;
 	if (copy)
-		l->d.names = vx_arena_dup(w->a, d->names, d->bytes);
+		l->d.names = sorted_names(w, d);
 }
 
 /* Reads a directory whole into w->list, in the form that memories have. */

@@ -24,7 +24,8 @@
 
 #define MAGIC 0x316e616c70585656ULL
 #define MAX_FACTS_BYTES ((uint64_t)1 << 30)
-#define IMAGE_LAYOUT 1U /* changes with what image.c writes where the structs' sizes do not */
+#define IMAGE_ALIGN 65536U /* as large as pages get */
+#define IMAGE_LAYOUT 1U    /* changes with what image.c writes where the structs' sizes do not */
 
 struct header {
 	uint64_t magic, n_facts, facts_bytes, image_bytes, facts_sum, image_sum;
@@ -110,6 +111,12 @@ static void question(struct vx_snapshot *s, struct vx_strs asked)
 	vx_sha256_done(&c, &s->asked);
 }
 
+/* The image begins on a page of its own. */
+static uint64_t image_offset(uint64_t facts_bytes)
+{
+	return (sizeof(struct header) + facts_bytes + IMAGE_ALIGN - 1) & ~(uint64_t)(IMAGE_ALIGN - 1);
+}
+
 /* Opens the file and reads its header and facts; anything odd is "none". */
 static bool open_file(struct vx_snapshot *s)
 {
@@ -125,7 +132,7 @@ static bool open_file(struct vx_snapshot *s)
 		return false;
 	if (s->h.facts_bytes > MAX_FACTS_BYTES || s->h.image_bytes > VX_MAX_IMAGE_BYTES || !s->h.n_facts ||
 		s->h.n_facts > s->h.facts_bytes / sizeof(struct fact) || s->h.image_bytes < sizeof(struct vx_image_root) ||
-		(uint64_t)st.st_size != sizeof s->h + s->h.facts_bytes + s->h.image_bytes)
+		(uint64_t)st.st_size != image_offset(s->h.facts_bytes) + s->h.image_bytes)
 		return false;
 	s->facts_raw = malloc(s->h.facts_bytes);
 	return s->facts_raw && vx_read_full(s->fd, s->facts_raw, s->h.facts_bytes) == (ssize_t)s->h.facts_bytes &&
@@ -210,12 +217,12 @@ static bool prove(struct vx_snapshot *s)
 	return sane && root_seen && !atomic_load(&p.broken);
 }
 
+/* Mapped from the file, privately: what is only read is neither copied nor cleared. The file is never changed in place, only replaced. */
 static bool load_image(struct vx_snapshot *s)
 {
-	if (!vx_image_map(&s->im, s->h.image_bytes))
+	if (!vx_image_map_file(&s->im, s->fd, image_offset(s->h.facts_bytes), s->h.image_bytes))
 		return false;
-	if (vx_read_full(s->fd, s->im.base, s->h.image_bytes) != (ssize_t)s->h.image_bytes ||
-		checksum(s->im.base, s->h.image_bytes) != s->h.image_sum) {
+	if (checksum(s->im.base, s->h.image_bytes) != s->h.image_sum) {
 		vx_image_unmap(&s->im);
 		return false;
 	}
@@ -329,6 +336,7 @@ static bool put_facts(const struct vx_snapshot *s, struct vx_buf *b, uint64_t *r
 
 static int write_file(const struct vx_snapshot *s, const struct header *h, const struct vx_buf *facts, const struct vx_image *im)
 {
+	static const char zero[IMAGE_ALIGN];
 	char tmp[64];
 	int root = vx_open(AT_FDCWD, s->root, O_PATH | O_DIRECTORY, 0);
 	int dir = root < 0 ? root : vx_open_beneath(root, ".vx", O_PATH | O_DIRECTORY, 0);
@@ -340,6 +348,8 @@ static int write_file(const struct vx_snapshot *s, const struct header *h, const
 	int r = fd < 0 ? fd : vx_write_full(fd, h, sizeof *h);
 	if (r == 0)
 		r = vx_write_full(fd, vx_buf_str(facts), facts->len);
+	if (r == 0)
+		r = vx_write_full(fd, zero, image_offset(facts->len) - sizeof *h - facts->len);
 	if (r == 0)
 		r = vx_write_full(fd, im->base, im->used);
 	if (r == 0 && renameat(dir, tmp, dir, "plan") < 0)
