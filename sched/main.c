@@ -6,6 +6,7 @@
 #include "vx/strs.h"
 #include "vx/verbs.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,7 @@ static bool rotate_globals(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit (ulimit -f) is an error of the write that meets it; commands get the default again */
 	if (argc > 1 && !strcmp(argv[1], "-forkserver"))
 		return vx_forkserver_main(argc, argv);
 	if (argc > 1 && !strcmp(argv[1], "-boxhost"))

@@ -20,7 +20,9 @@ bool loop_start_pool(struct loop *l)
 	struct vx_err err = {0};
 	struct vx_pool_opts po = {.slots = l->worker_slots, .init_path = l->o->init_path, .bwrap_path = l->o->bwrap_path};
 	if (vx_pool_start(&po, &l->pool, &err)) {
-		vx_report_warn(l->report, "vx run: no worker can be started: %s", err.what);
+		if (!l->said_no_pool) /* it is tried again for each task */
+			vx_report_warn(l->report, "vx run: no worker can be started: %s", err.what);
+		l->said_no_pool = true;
 		l->pool = NULL;
 		return false;
 	}

@@ -78,6 +78,7 @@ struct loop {
 	struct vx_key_memory memory;
 	struct vx_lane *lane;
 	struct vx_pool *pool;
+	bool said_no_pool;
 	struct vx_executor executor;
 	struct vx_report *report;
 	struct vx_trace *trace;   /* NULL: nothing was asked for */

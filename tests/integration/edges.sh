@@ -24,6 +24,13 @@ run bash -c "ulimit -Sn 77; exec '$VX' run p0#build"
 like 'commands have the limit that vx was started with' "$out" '^77$'
 : >"$W/ran"
 
+# a file size limit that vx's own shared memory meets: an error, no death by SIGXFSZ
+run bash -c "ulimit -f 1; exec timeout 30 '$VX' run p0#build"
+is 'ulimit -f: exit 1' "$rc" 1
+like 'said in a line' "$err" '^vx run: .*File too large'
+is 'once' "$(grep -c . <<<"$err")" 1
+: >"$W/ran"
+
 # few processes
 if [ "$(id -u)" = 0 ]; then
 	mkdir -p "$W/user"
