@@ -89,6 +89,9 @@ struct vx_prune_opts {
 };
 int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_json **ret, struct vx_err *err);
 
+/* cacheRetention, at the end of a run that saved something: prunes by the settings as written ("30d", "10G"; NULL each: no limit). Errors name the setting. */
+int vx_store_retain(struct vx_store *s, const char *older_than, const char *max_size, struct vx_err *err);
+
 /* "30d": a number and s, m, h, d or w. -EINVAL, -ERANGE. */
 int vx_parse_age(const char *s, uint64_t *ret_ns);
 

@@ -7,6 +7,7 @@
 #include "vx/err.h"
 #include "vx/json.h"
 #include "vx/point.h"
+#include "vx/strs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -228,5 +229,27 @@ int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_
 	vx_arena_free(&p.a);
 	free(p.files);
 	free(p.file_bytes);
+	return r;
+}
+
+static int bad_setting(struct vx_err *err, const char *name, const char *value, const char *fix)
+{
+	vx_err_set(err, -EINVAL, "cacheRetention.%s \"%s\" is not understood", name, value);
+	vx_err_fix(err, "%s", fix);
+	return -EINVAL;
+}
+
+int vx_store_retain(struct vx_store *s, const char *older_than, const char *max_size, struct vx_err *err)
+{
+	struct vx_prune_opts o = {0};
+	struct vx_json *j = NULL;
+	if (older_than && vx_parse_age(older_than, &o.older_than_ns) < 0)
+		return bad_setting(err, "olderThan", older_than, "a number and s, m, h, d or w: 30d");
+	if (max_size && vx_parse_bytes(max_size, &o.max_bytes) < 0)
+		return bad_setting(err, "maxSize", max_size, "a number and K, M or G: 10G");
+	if ((!older_than && !max_size) || !vx_store_writable(s))
+		return 0;
+	int r = vx_store_prune(s, &o, &j, err);
+	vx_json_free(j);
 	return r;
 }

@@ -416,6 +416,31 @@ static void test_many(void **state)
 	lt_end(&t);
 }
 
+/* VX_FSYNC=1: every artifact is synced before it is renamed; by the ring where there is one. */
+static void test_fsync(void **state)
+{
+	(void)state;
+	struct lt t = {0};
+	struct vx_lane_event e;
+	struct vx_lane_stats s;
+	setenv("VX_FSYNC", "1", 1);
+	lt_begin(&t);
+	unsetenv("VX_FSYNC");
+	make_dist(&t);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
+	assert_true(lt_save(&t, "k", &o, &e));
+	assert_int_equal(lt_sh(&t, "head -c 5000000 /dev/urandom >p/a/dist/big"), 0);
+	assert_true(lt_save(&t, "k2", &o, &e)); /* streamed */
+	vx_lane_stats(t.lane, &s);
+	assert_int_equal(s.steps[VX_IO_FSYNC], 2);
+	assert_int_equal(s.commits, 2);
+	if (strcmp(s.io, "io_uring") == 0)
+		assert_memory_equal(s.ring_ops, s.steps, sizeof s.steps);
+	assert_int_equal(lt_sh(&t, "rm -r p/a/dist"), 0);
+	assert_true(lt_restore(&t, "k2", &o, &e) && e.ok);
+	lt_end(&t);
+}
+
 static void test_interrupt(void **state)
 {
 	(void)state;
@@ -463,6 +488,7 @@ int main(void)
 		cmocka_unit_test(test_large_streamed),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_fsync),
 		cmocka_unit_test(test_interrupt),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

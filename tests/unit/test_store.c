@@ -391,6 +391,15 @@ static void test_prune(void **state)
 	assert_int_equal(num(j, "files"), 0);
 	vx_json_free(j);
 	assert_true(has(t.store, "s2") && !has(t.store, "s"));
+	/* by the settings of a workspace */
+	assert_int_equal(vx_index_write(t.store->ix, age_row, (void *)(uintptr_t) "k5"), 0);
+	assert_int_equal(vx_store_retain(t.store, NULL, NULL, &err), 0);
+	assert_true(has(t.store, "k5"));
+	assert_int_equal(vx_store_retain(t.store, "9d", "1G", &err), 0);
+	assert_true(!has(t.store, "k5") && has(t.store, "s2"));
+	assert_int_equal(vx_store_retain(t.store, "9", NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.what, "cacheRetention.olderThan"));
+	assert_int_equal(vx_store_retain(t.store, NULL, "much", &err), -EINVAL);
 	lt_end(&t);
 }
 
