@@ -3,14 +3,17 @@
 #include "io.h"
 
 #include "vx/arena.h"
+#include "vx/assert.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define RING_ENTRIES 256
+#define SUBMIT_TRIES 30000            /* half a minute and more without memory for a request */
 #define RING_SLOTS (RING_ENTRIES / 2) /* direct descriptors: chains under way at once */
 
 struct uring {
@@ -82,12 +85,15 @@ static void push_chain(struct uring *u, struct vx_io_chain *c, uint32_t slot)
 	}
 }
 
+/* Waits for every request: they refer to the caller's memory, so there is no giving up on one. */
 static void reap(struct uring *u, uint32_t want)
 {
-	while (want) {
+	for (int tries = 0; want;) {
 		int r = io_uring_submit_and_wait(&u->ring, want);
-		if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
-			return; /* what has no completion keeps -EIO */
+		if (r < 0 && r != -EINTR) { /* EAGAIN, EBUSY, ENOMEM: the kernel is short of something */
+			vx_assert(tries++ < SUBMIT_TRIES);
+			nanosleep(&(struct timespec){0, 1000000}, NULL);
+		}
 		struct io_uring_cqe *c;
 		unsigned head, n = 0;
 		io_uring_for_each_cqe(&u->ring, head, c)
@@ -101,7 +107,7 @@ static void reap(struct uring *u, uint32_t want)
 	}
 }
 
-/* A chain that broke off leaves its slot taken. And a read that failed does not break its chain: what comes after it is as if cancelled. */
+/* A chain that broke off leaves its slot taken. */
 static void mend(struct uring *u, struct vx_io_chain *c, uint32_t slot)
 {
 	bool open = false;
