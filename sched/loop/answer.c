@@ -66,6 +66,7 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 	l->sandbox_setup_ns += done->setup_ns;
 	if (done->start_ns > t->decided_ns + done->setup_ns)
 		l->dispatch_ns += done->start_ns - t->decided_ns - done->setup_ns;
+	l->last_exit_ns = t->end_ns;
 	if (t->executed)
 		vx_report_exited(l->report, task);
 	if (l->keyer)
@@ -212,7 +213,6 @@ bool loop_lane_events(struct loop *l)
 			restored(l, &e);
 			break;
 		case VX_LANE_CAPTURED:
-			l->save_ns += vx_now_ns() - l->t[e.task].end_ns;
 			loop_event(l, &(struct vx_core_event){.kind = VX_EV_CAPTURED, .task = e.task});
 			break;
 		case VX_LANE_SETTLED:

@@ -384,13 +384,14 @@ static uint64_t critical_path(const struct loop *l)
 
 static void finish(struct loop *l)
 {
+	uint64_t now = vx_now_ns(), saved_ns = l->writes && l->missed && now > l->last_exit_ns ? now - l->last_exit_ns : 0;
 	struct vx_run_end e = {.code = l->code,
 		.signal = l->first_signal,
 		.keys_ns = l->keys_ns,
 		.probe_ns = l->probe_ns,
 		.dispatch_ns = l->dispatch_ns,
 		.setup_ns = l->sandbox_setup_ns,
-		.save_ns = l->save_ns};
+		.save_ns = saved_ns};
 	struct vx_pool_stats ps = {0};
 	if (l->pool)
 		vx_pool_stats(l->pool, &ps);

@@ -100,7 +100,8 @@ struct loop {
 	bool ended, writes;       /* writes: results are saved at all */
 	bool said_tracked;        /* outputs that git tracks: said once a run */
 	int code;
-	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns, save_ns;
+	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns;
+	uint64_t last_exit_ns;    /* of any attempt: what passes from then to the end is waiting for saves */
 	uint32_t not_saved, up_to_date, restored, missed, nocache;
 	uint64_t saved_ns;
 };
