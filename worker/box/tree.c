@@ -27,6 +27,8 @@ struct build {
 	int root_fd;                 /* of the task's namespace */
 	dev_t own[TREE_MAX_TMPFS];   /* our file systems: the only places where a mount point may be made */
 	int seal_fd[TREE_MAX_TMPFS]; /* those that become read-only in the end */
+	int dir_fd;                  /* where the last mount point was made, -1: one of many in a row is made without walking there again */
+	char dir[VX_MAX_PATH];
 	uint32_t n_own, n_seal;
 	bool shown; /* the skeleton stands */
 };
@@ -238,6 +240,13 @@ static bool is_own(const struct build *c, int fd)
 	return false;
 }
 
+static int make_point(int dir_fd, const char *name, bool is_dir)
+{
+	if ((is_dir ? mkdirat(dir_fd, name, 0755) : mknodat(dir_fd, name, S_IFREG | 0444, 0)) < 0 && errno != EEXIST)
+		return -errno;
+	return vx_open_beneath(dir_fd, name, O_PATH | O_NOFOLLOW, 0);
+}
+
 /* Opens `path` (absolute) in the tree; what is missing is made, but only in file systems of our own: never on the host. */
 static int open_target(struct build *c, const char *path, bool is_dir)
 {
@@ -251,11 +260,7 @@ static int open_target(struct build *c, const char *path, bool is_dir)
 	int parent = open_target(c, dir, true);
 	if (parent < 0)
 		return parent;
-	int r = is_own(c, parent) ? 0 : -ENOENT;
-	if (r == 0 && (is_dir ? mkdirat(parent, slash + 1, 0755) : mknodat(parent, slash + 1, S_IFREG | 0444, 0)) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r == 0)
-		r = vx_open_beneath(parent, slash + 1, O_PATH | O_NOFOLLOW, 0);
+	int r = is_own(c, parent) ? make_point(parent, slash + 1, is_dir) : -ENOENT;
 	vx_close(parent);
 	return r;
 }
@@ -349,13 +354,36 @@ int tree_prepare(struct tree_base *b, const struct vx_sbx_request *r, struct tre
 	return prepare(b, t, err);
 }
 
+/* As open_target; a directory of ours in which mount points are made is kept open for the next. */
+static int open_point(struct build *c, const char *path, bool is_dir)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = (size_t)(slash - path);
+
+	if (n && c->dir_fd >= 0 && !strncmp(c->dir, path, n) && !c->dir[n])
+		return make_point(c->dir_fd, slash + 1, is_dir);
+	int target = open_target(c, path, is_dir);
+	if (target < 0 || !n)
+		return target;
+	c->dir_fd = vx_close(c->dir_fd);
+	snprintf(c->dir, sizeof c->dir, "%.*s", (int)n, path);
+	int fd = vx_open_beneath(c->root_fd, c->dir + 1, O_PATH | O_NOFOLLOW, 0);
+	if (fd >= 0 && is_own(c, fd))
+		c->dir_fd = fd;
+	else if (fd >= 0)
+		vx_close(fd);
+	return target;
+}
+
 static int attach_in(struct build *c, int mount_fd, uint32_t i)
 {
 	const struct vx_mount *m = &c->r->mounts[i];
-	int target = open_target(c, m->target, m->source_is_dir), seal = -1;
+	int target = open_point(c, m->target, m->source_is_dir), seal = -1;
 	int r = target < 0 ? target : attach(mount_fd, target);
 
 	vx_close(target);
+	if (c->dir_fd >= 0 && vx_path_within(c->dir, m->target)) /* covered now: what is made next belongs on top */
+		c->dir_fd = vx_close(c->dir_fd);
 	if (r == 0 && is_tmpfs(c->r, i)) {
 		if (!m->writable)
 			r = seal = fcntl(mount_fd, F_DUPFD_CLOEXEC, 3);
@@ -460,6 +488,7 @@ static int visit(struct build *c, const struct tree *t, int pidfd, bool last)
 	if (r >= 0 && last)
 		r = finish(c);
 	c->root_fd = vx_close(c->root_fd);
+	c->dir_fd = vx_close(c->dir_fd);
 	if (setns(c->b->own_ns_fd, CLONE_NEWNS) < 0)
 		_exit(1); /* where we are is no place to go on from: the attempt is lost, and our worker makes a new host */
 	return r < 0 ? r : 0;
@@ -467,7 +496,7 @@ static int visit(struct build *c, const struct tree *t, int pidfd, bool last)
 
 int tree_attach(struct tree_base *b, struct tree *t, pid_t pid, struct vx_err *err)
 {
-	struct build c = {.b = b, .r = t->r, .err = err, .root_fd = -1};
+	struct build c = {.b = b, .r = t->r, .err = err, .root_fd = -1, .dir_fd = -1};
 	int pidfd = vx_pidfd_open(pid), r = pidfd < 0 ? fail(err, pidfd, "find", "vx-init") : 0;
 	bool last = false;
 

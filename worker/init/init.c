@@ -123,7 +123,7 @@ static void map_payload(void)
 	if (size < (long)sizeof *payload)
 		give_up(VX_INIT_STEP_PAYLOAD, size < 0 ? size : -EINVAL);
 	long at = SYS6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, VX_INIT_FD_PAYLOAD, 0);
-	if (at < 0 && at > -4096)
+	if (at <= 0 && at > -4096)
 		give_up(VX_INIT_STEP_PAYLOAD, at);
 	payload = (struct vx_init_payload *)at;
 	if (payload->magic != VX_INIT_MAGIC || payload->total_bytes != (uint64_t)size)
@@ -142,7 +142,7 @@ static void check_binds(void)
 	if (size == -EBADF)
 		return;
 	long at = size <= 0 ? -EINVAL : SYS6(__NR_mmap, 0, size, PROT_READ, MAP_PRIVATE, VX_INIT_FD_CHECKS, 0);
-	if (at < 0 && at > -4096)
+	if (at <= 0 && at > -4096)
 		give_up(VX_INIT_STEP_CHECKS, at);
 	const struct vx_init_checks *c = (const struct vx_init_checks *)at;
 	for (uint32_t i = 0; i < c->count; i++) {
