@@ -175,7 +175,9 @@ static int read_record(struct listing *l, const char *rec, const char *prefix)
 	char *full = vx_arena_printf(l->a, "%s%.*s", prefix, (int)(repo && !tracked ? n - 1 : n), path);
 	if (!repo)
 		return add_file(l, full, tracked);
-	if (vx_strs_has(vx_strlist_done(&l->nested), full))
+	size_t full_n = strlen(full);
+	bool modules = vx_below_modules(vx_arena_printf(l->a, "%s/.", full), full_n + 2);
+	if ((!tracked && modules) || vx_strs_has(vx_strlist_done(&l->nested), full))
 		return 0;
 	int fd = vx_open_beneath(l->s->root_fd, vx_arena_printf(l->a, "%s/.git", full), O_PATH, 0);
 	if (fd >= 0)

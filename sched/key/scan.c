@@ -491,6 +491,7 @@ static int descend(struct worker *w, const char *dir)
 {
 	struct scan *s = w->s;
 	struct job j = {.path = "", .hi = s->repo->index.n, .ignore = s->repo->ignore, .attrs = s->repo->attrs};
+	j.modules = *s->emit && vx_below_modules(s->emit, strlen(s->emit) + 1); /* a submodule in one: the NUL stands for a name */
 	for (const char *p = dir; *p;) {
 		const char *slash = strchrnul(p, '/');
 		if (j.len && j.lo == j.hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", s->repo->git.worktree, j.path))) {

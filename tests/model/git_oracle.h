@@ -439,7 +439,10 @@ static bool go_ask(struct go *g, struct go_want *w, const char *sub, int depth)
 		if (p[0] == '?') {
 			char *path = p + 2;
 			size_t n = strlen(path);
-			if (path[n - 1] == '/') {
+			const char *inside = vx_arena_printf(&w->a, "%s%sx", prefix, path);
+			if (path[n - 1] == '/' && go_left_out(inside, false)) {
+				continue;
+			} else if (path[n - 1] == '/') {
 				vx_strlist_add(&nested, &w->a, vx_arena_printf(&w->a, "%s%.*s", prefix, (int)n - 1, path));
 			} else if (!go_left_out(vx_arena_printf(&w->a, "%s%s", prefix, path), false)) {
 				vx_strlist_add(&w->files, &w->a, vx_arena_printf(&w->a, "%s%s", prefix, path));
@@ -672,18 +675,20 @@ static void go_close(struct go *g)
 	vxt_rm(g->top);
 }
 
-/* One tree for `steps` edits; a check after each. */
-static void go_run(uint64_t seed, uint32_t steps)
+/* One tree for `steps` edits; a check after each. Returns how many were answered without git. */
+static uint32_t go_run(uint64_t seed, uint32_t steps)
 {
 	struct go g;
 	go_open(&g, seed);
 	for (g.step = 1; g.step <= steps; g.step++) {
 		go_edit(&g);
 		go_check(&g);
+		if (go_rand(&g, 8) == 0) /* an index that only git reads does not stay for long */
+			GO_GIT(&g, "update-index", "--no-split-index");
 	}
-	if (g.own < steps / 2)
-		fail_msg("seed %llu: only %u of %u steps were answered without git", (unsigned long long)seed, g.own, steps);
+	uint32_t own = g.own;
 	go_close(&g);
+	return own;
 }
 
 #endif

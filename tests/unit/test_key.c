@@ -370,6 +370,28 @@ static void nested_repositories(void **state)
 	kt_close(&t);
 }
 
+/* Untracked node_modules are no input, whatever stands in them; a submodule there is tracked, but what it does not track is not. */
+static void repositories_in_node_modules(void **state)
+{
+	(void)state;
+	struct kt t;
+	kt_open(&t);
+	kt_sh(&t,
+		"mkdir -p a && git init -q a/node_modules/m && cd a/node_modules/m && echo 1 >f && git add f && git -c user.name=n -c user.email=e commit -qm x"
+		" && echo 1 >new && cd ../../.. && git add a/node_modules/m 2>/dev/null && git init -q a/x/node_modules && echo 1 >a/x/node_modules/g && git -C a/x/node_modules add g");
+	kt_project(&t, "a", "a", "");
+	kt_task(&t, 0, "t", "**", "", "");
+	for (int git = 0; git < 2; git++) {
+		if (git)
+			setenv("VX_FILES", "git", 1);
+		struct vx_keyer *k = kt_keyer(&t);
+		assert_string_equal(kt_paths(kt_compute(k, 0)), "a/node_modules/m/f");
+		vx_keyer_free(k);
+	}
+	unsetenv("VX_FILES");
+	kt_close(&t);
+}
+
 static void odd_names_and_modes(void **state)
 {
 	(void)state;
@@ -498,6 +520,7 @@ int main(void)
 		cmocka_unit_test(runs_are_seen_by_later_keys),
 		cmocka_unit_test(not_a_repository),
 		cmocka_unit_test(nested_repositories),
+		cmocka_unit_test(repositories_in_node_modules),
 		cmocka_unit_test(odd_names_and_modes),
 		cmocka_unit_test(explain),
 		cmocka_unit_test(turbo_inputs),
