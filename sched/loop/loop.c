@@ -364,6 +364,15 @@ static void remember(struct loop *l)
 	free(h);
 }
 
+/* cacheRetention, where this run has saved something and all of it has settled. */
+static void retain(struct loop *l)
+{
+	const struct vx_ws_settings *set = &l->plan->ws.settings;
+	struct vx_err err = {0};
+	if (l->writes && l->missed && vx_store_retain(l->store, set->retention_older_than, set->retention_max_size, &err))
+		vx_report_warn(l->report, err.fix[0] ? "vx run: %s (%s)" : "vx run: %s", err.what, err.fix);
+}
+
 /* The longest chain of executed commands. */
 static uint64_t critical_path(const struct loop *l)
 {
@@ -526,6 +535,7 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 	if (!r) {
 		work(l);
 		remember(l);
+		retain(l);
 		finish(l);
 		loop_write_stats(l);
 		loop_write_summary(l);

@@ -246,4 +246,17 @@ is 'a task without outputs hits' "$rc $(ran)" '0 a'
 like 'with its log' "$out" 'looks good'
 is 'and needs no artifact' "$(find .vx/cache/v1/a -type f 2>/dev/null)" ''
 
+# cacheRetention: the end of a run makes room
+one 'mkdir -p dist; head -c 20000 /dev/urandom >dist/x'
+put vx.workspace.json '{ "cacheRetention": { "maxSize": "30K" } }'
+for i in 1 2 3; do
+	put p/a/src/x "$i"
+	vx run build --all
+done
+is 'cacheRetention keeps what fits' "$rc $(find .vx/cache/v1/a -type f | wc -l)" '0 1'
+put vx.workspace.json '{ "cacheRetention": { "maxSize": "lots" } }'
+put p/a/src/x 4
+vx run build --all
+like 'a size that is none is named' "$err" 'maxSize'
+
 done_testing

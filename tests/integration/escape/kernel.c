@@ -215,9 +215,14 @@ static int sysctls(void)
 }
 static int core_pattern(void)
 {
-	int fd = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
+	/* what stands there is written back: an attempt that succeeds must not hand the machine's crashes to a program */
+	char now[256];
+	int in = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC), out = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
+	ssize_t n = in >= 0 ? read(in, now, sizeof now) : -1;
 
-	return fd >= 0 && write(fd, "|/tmp/x", 7) == 7 ? ESCAPED : fd >= 0 ? ESCAPED : HELD;
+	if (out >= 0 && n > 0)
+		(void)!write(out, now, (size_t)n);
+	return out >= 0 ? ESCAPED : HELD;
 }
 static int proc_files(void)
 {
