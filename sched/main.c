@@ -63,6 +63,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(verb, "--help") || !strcmp(verb, "-h"))
 		verb = "help";
+	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
+		return vx_cli_help(2, argv);
 	for (size_t i = 0; i < VX_ARRAY_LEN(verbs); i++)
 		if (!strcmp(verbs[i].name, verb))
 			return verbs[i].run(argc - 1, argv + 1);

@@ -1,6 +1,8 @@
 /* vx help [VERB]. */
 #include "cli.h"
 
+#include "vx/assert.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +11,8 @@ static const char overview[] =
 	"\n"
 	"  vx run [OPTIONS] [TASK | PKG#TASK ...] [-- ARGS...]   run tasks\n"
 	"  vx cache prune|stats|verify                           the cache: make room, sizes, check\n"
+	"  vx lock [--check]                                     freeze the resolved workspace; does it still hold?\n"
+	"  vx init [--from-turbo]                                write vx.json files from scripts or turbo.json\n"
 	"  vx info                                               versions, workspace, cache, sandbox: what a bug report needs\n"
 	"  vx help [VERB]                                        this, or a verb's options\n"
 	"  vx --version\n"
@@ -53,6 +57,13 @@ static const char cache_help[] =
 	"\n"
 	"AGE: a number and s, m, h, d or w. SIZE: a number and K, M or G. All take --format pretty|json, -C DIR, --cache-dir DIR.\n";
 
+static const char lock_help[] =
+	"vx lock [--check] [-C DIR]\n\nWrites vx-lock.json, the workspace with every configuration evaluated, for vx run --frozen. --check compares and\n"
+	"writes nothing: exit 1 when it no longer holds.\n";
+
+static const char init_help[] =
+	"vx init [--from-turbo] [-C DIR]\n\nWrites a vx.json for each project from its scripts, or from turbo.json. Files that are there are left alone.\n";
+
 static const char info_help[] = "vx info\n\nPrints versions, the workspace, the cache and the sandbox's verdict on this machine. Changes nothing.\n";
 
 int vx_cli_help(int argc, char **argv)
@@ -61,17 +72,14 @@ int vx_cli_help(int argc, char **argv)
 		fputs(overview, stdout);
 		return 0;
 	}
-	if (!strcmp(argv[1], "run"))
-		fputs(run_help, stdout);
-	else if (!strcmp(argv[1], "cache"))
-		fputs(cache_help, stdout);
-	else if (!strcmp(argv[1], "info"))
-		fputs(info_help, stdout);
-	else if (!strcmp(argv[1], "help"))
-		fputs(overview, stdout);
-	else {
-		fprintf(stderr, "vx help: there is no verb %s (vx help lists them)\n", argv[1]);
-		return 1;
-	}
-	return 0;
+	static const struct {
+		const char *verb, *text;
+	} pages[] = {{"run", run_help}, {"cache", cache_help}, {"lock", lock_help}, {"init", init_help}, {"info", info_help}, {"help", overview}};
+	for (size_t i = 0; i < VX_ARRAY_LEN(pages); i++)
+		if (!strcmp(argv[1], pages[i].verb)) {
+			fputs(pages[i].text, stdout);
+			return 0;
+		}
+	fprintf(stderr, "vx help: there is no verb %s (vx help lists them)\n", argv[1]);
+	return 1;
 }

@@ -42,8 +42,6 @@ int vx_cli_run(int argc, char **argv)
 {
 	struct vx_err err = {0};
 	struct vx_run_opts o;
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return vx_cli_help(2, (char *[]){argv[0], argv[0], NULL});
 	if (vx_cli_parse_run(argc, argv, &o, &err))
 		return vx_cli_fail("run", &err);
 	o.start_ns = vx_now_ns();
