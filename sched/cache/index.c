@@ -28,6 +28,7 @@ struct vx_index {
 	char dir[PATH_MAX];
 	bool write, sync;
 	atomic_bool damaged;
+	atomic_bool broken; /* LMDB was left in the middle of a step: what it holds is not touched again, not even to free it */
 	atomic_uint_fast64_t commits, bad_rows;
 	pthread_rwlock_t map; /* read: a transaction is open; write: the map is being resized */
 };
@@ -88,6 +89,7 @@ struct call {
 	struct vx_tx *t;
 	int (*fn)(struct vx_tx *t, void *arg);
 	void *arg;
+	bool broke;
 };
 
 /* Runs one step with faults caught. -EBADMSG when one was. */
@@ -96,6 +98,8 @@ static int guarded(int (*step)(struct call *c), struct call *c)
 	sigjmp_buf here, *outer = guard;
 	if (sigsetjmp(here, 0)) {
 		guard = outer;
+		c->broke = true;
+		atomic_store(&c->ix->broken, true);
 		return -EBADMSG;
 	}
 	guard = &here;
@@ -260,14 +264,25 @@ static int open_env(struct call *c)
 
 static void free_index(struct vx_index *ix)
 {
-	if (ix->env)
+	if (ix->env && !atomic_load(&ix->broken))
 		mdb_env_close(ix->env);
 	pthread_rwlock_destroy(&ix->map);
 	free(ix);
 }
 
+/* Opening a FIFO would wait for ever. */
+static bool is_odd(const char *dir, const char *name)
+{
+	char p[PATH_MAX + 16];
+	struct stat st;
+	snprintf(p, sizeof p, "%s/%s", dir, name);
+	return stat(p, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 static int open_once(const char *dir, bool write, bool sync, uint64_t map_bytes, struct vx_index **ret)
 {
+	if (is_odd(dir, "data.mdb") || is_odd(dir, "lock.mdb"))
+		return -EBADMSG;
 	struct vx_index *ix = vx_xcalloc(1, sizeof *ix);
 	snprintf(ix->dir, sizeof ix->dir, "%s", dir);
 	ix->write = write;
@@ -437,7 +452,7 @@ static int attempt(struct vx_index *ix, bool write, int (*fn)(struct vx_tx *t, v
 		r = k < 0 ? k : r;
 		if (k == 0)
 			atomic_fetch_add(&ix->commits, 1);
-	} else if (t.txn) {
+	} else if (t.txn && !run.broke) { /* cursors of a step that was left lie on a stack that is gone: such a transaction goes with its thread */
 		guarded(step_abort, &run);
 	}
 	free(t.scratch);
