@@ -73,7 +73,8 @@ static int open_store(struct loop *l, struct vx_err *err)
 	l->writes = write && vx_store_writable(l->store);
 	if (write && !l->writes && vx_store_why(l->store))
 		vx_report_warn(l->report, "vx run: %s", vx_store_why(l->store));
-	if (vx_store_note(l->store))
+	l->said_note = vx_store_note(l->store) != NULL;
+	if (l->said_note)
 		vx_report_warn(l->report, "vx run: %s", vx_store_note(l->store));
 	return 0;
 }
@@ -393,6 +394,9 @@ static uint64_t critical_path(const struct loop *l)
 
 static void finish(struct loop *l)
 {
+	const char *note = l->store ? vx_store_note(l->store) : NULL;
+	if (note && !l->said_note)
+		vx_report_warn(l->report, "vx run: %s", note);
 	uint64_t now = vx_now_ns(), saved_ns = l->writes && l->missed && now > l->last_exit_ns ? now - l->last_exit_ns : 0;
 	struct vx_run_end e = {.code = l->code,
 		.signal = l->first_signal,
