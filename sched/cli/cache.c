@@ -114,6 +114,8 @@ static int open_store(const struct cache_args *a, struct vx_arena *arena, struct
 	if (r < 0)
 		return r;
 	r = vx_store_dir(a->cache_dir, ws.settings.cache_dir, ws.settings.shared_store, root, arena, &dir, err);
+	vx_map_free(&ws.by_name);
+	vx_map_free(&ws.by_dir);
 	if (r < 0)
 		return r;
 	bool write = strcmp(a->verb, "prune") == 0 && !a->prune.dry_run;

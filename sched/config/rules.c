@@ -157,6 +157,26 @@ static int check_taken_back(const struct cfg *c, const char *field, struct vx_st
 	return 0;
 }
 
+/* Outputs are removed before the command runs. A set that takes the project's own manifest or configuration would remove what nobody can have meant. */
+static int check_own_files(const struct cfg *c, struct vx_strs out)
+{
+	static const char *const own[] = {"package.json", "vx.json", "vx.jsonc"};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		for (uint32_t o = 0; o < out.n; o++) {
+			bool carved = false;
+			if (*out.v[o] == '!' || !vx_globrel_meet(own[i], out.v[o]))
+				continue;
+			for (uint32_t k = 0; k < out.n; k++)
+				carved = carved || (*out.v[k] == '!' && vx_globrel_meet(own[i], out.v[k] + 1));
+			if (carved)
+				continue;
+			cfg_fail(c, "cache.outputs.files", "entry \"%.200s\" takes the project's own %s, and outputs are removed before the command runs", out.v[o],
+				own[i]);
+			return vx_err_fix(c->err, "name what the command makes, such as dist/**");
+		}
+	return 0;
+}
+
 static int check_cache(const struct cfg *c, const struct vx_task_decl *t)
 {
 	const struct vx_cache_decl *d = &t->cache;
@@ -174,6 +194,8 @@ static int check_cache(const struct cfg *c, const struct vx_task_decl *t)
 		r = cfg_fail(c, "cache.outputs.workspaceFiles", "has only `!` entries, which select nothing");
 	if (r == 0)
 		r = check_env(c, "cache.inputs.env", d->env);
+	if (r == 0)
+		r = check_own_files(c, d->out_files);
 	if (r == 0)
 		r = check_taken_back(c, "cache.inputs.files", d->files, d->out_files);
 	if (r == 0)

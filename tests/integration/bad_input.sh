@@ -20,6 +20,11 @@ put p/a/vx.json '{ "tasks": { "build": { "exec": { "command": "true" } }, } '
 vx run build --all
 one_line 'broken JSON' 'p/a/vx\.json.*1:[0-9]+|p/a/vx\.json.*line 1'
 good
+project a <<<"{ \"tasks\": { \"build\": { \"exec\": { \"command\": \"true\" }, \"cache\": { \"inputs\": { \"files\": [\"src/**\"] }, \"outputs\": { \"files\": [\"**/*.json\"] } } } } }"
+vx run build --all
+one_line 'outputs that take the manifest' 'package\.json'
+ok 'which is still there' test -e p/a/package.json
+good
 VX_TASK_TIMEOUT=soon vx run build --all
 one_line 'a limit in the environment that is no number' 'VX_TASK_TIMEOUT=soon'
 VX_KILL_GRACE_MS=-1 vx run build --all
