@@ -12,8 +12,8 @@
 #include "vx/pool.h"
 
 struct vx_exec_input {
-	const char *path;   /* relative to the workspace root */
-	const char *oid;    /* mode and blob id as in the key */
+	const char *path; /* relative to the workspace root */
+	const char *oid;  /* mode and blob id as in the key */
 };
 
 struct vx_exec_request {

@@ -22,12 +22,12 @@ struct vx_err;
 struct vx_globset;
 
 int vx_globset_compile(struct vx_strs patterns, enum vx_dialect dialect, struct vx_arena *a, struct vx_globset **ret, struct vx_err *err);
-bool vx_globset_match(const struct vx_globset *s, const char *path, size_t len);     /* a file's (or link's, or empty directory's) path */
-bool vx_globset_may_reach(const struct vx_globset *s, const char *dir, size_t len);  /* could anything below `dir` match? false prunes a walk */
+bool vx_globset_match(const struct vx_globset *s, const char *path, size_t len);    /* a file's (or link's, or empty directory's) path */
+bool vx_globset_may_reach(const struct vx_globset *s, const char *dir, size_t len); /* could anything below `dir` match? false prunes a walk */
 /* May a walk go into `dir`? As may_reach, and node_modules only as vx_globset_walk treats it. */
 bool vx_globset_may_enter(const struct vx_globset *s, const char *dir, size_t len);
-bool vx_globset_empty(const struct vx_globset *s);                                   /* no selecting entry */
-uint32_t vx_globset_count(const struct vx_globset *s);                               /* selecting entries, in order */
+bool vx_globset_empty(const struct vx_globset *s);     /* no selecting entry */
+uint32_t vx_globset_count(const struct vx_globset *s); /* selecting entries, in order */
 const char *vx_globset_pattern(const struct vx_globset *s, uint32_t i);
 bool vx_globset_match_one(const struct vx_globset *s, uint32_t i, const char *path, size_t len); /* entry i selects it and nothing subtracts it */
 bool vx_globset_negates(const struct vx_globset *s, const char *path, size_t len);               /* some `!` entry matches it */

@@ -33,16 +33,16 @@ struct vx_oid {
 };
 
 struct vx_key_input {
-	const char *path;      /* relative to the root */
-	uint32_t mode;         /* git mode: 0100644, 0100755, 0120000; 0160000 never */
-	struct vx_oid oid;     /* blob id of the bytes on disk */
+	const char *path;                       /* relative to the root */
+	uint32_t mode;                          /* git mode: 0100644, 0100755, 0120000; 0160000 never */
+	struct vx_oid oid;                      /* blob id of the bytes on disk */
 	uint64_t size, mtime_ns, ctime_ns, ino; /* stat when its identity was taken ... */
-	uint64_t looked_ns;    /* ... and the wall time in front of that */
+	uint64_t looked_ns;                     /* ... and the wall time in front of that */
 };
 
 struct vx_key_part {
 	const char *label;
-	const char *value;     /* printable form; secrets as keyed digests */
+	const char *value; /* printable form; secrets as keyed digests */
 };
 
 struct vx_key_record {
@@ -50,9 +50,9 @@ struct vx_key_record {
 	struct vx_digest key;
 	const struct vx_key_input *inputs; /* sorted bytewise by path */
 	uint32_t n_inputs;
-	struct vx_strs empty_globs;        /* input entries that matched nothing: said on the miss */
-	bool folds_runtime;                /* has runtime probes: pinned to this machine */
-	const struct vx_key_part *parts;   /* all but the inputs, in their order; filled only with opts.explain */
+	struct vx_strs empty_globs;      /* input entries that matched nothing: said on the miss */
+	bool folds_runtime;              /* has runtime probes: pinned to this machine */
+	const struct vx_key_part *parts; /* all but the inputs, in their order; filled only with opts.explain */
 	uint32_t n_parts;
 };
 
@@ -64,23 +64,23 @@ struct vx_key_memory {
 };
 
 struct vx_keyer_opts {
-	struct vx_strs forwarded;          /* args after -- : folded into requested tasks */
-	const char *cache_dir;             /* canonical; left out of every input set when inside the workspace */
-	const uint8_t *mask_key;           /* 32 bytes, per store: values of secrets are shown as HMACs under it; NULL: shown as "sha256:?" */
-	bool explain;                      /* keep the parts (--dry=full) */
-	int cancel_fd;                     /* readable: runtime probes are killed, -ECANCELED; -1 none */
-	uint32_t threads;                  /* for scanning and hashing; 0 = CPUs */
+	struct vx_strs forwarded;           /* args after -- : folded into requested tasks */
+	const char *cache_dir;              /* canonical; left out of every input set when inside the workspace */
+	const uint8_t *mask_key;            /* 32 bytes, per store: values of secrets are shown as HMACs under it; NULL: shown as "sha256:?" */
+	bool explain;                       /* keep the parts (--dry=full) */
+	int cancel_fd;                      /* readable: runtime probes are killed, -ECANCELED; -1 none */
+	uint32_t threads;                   /* for scanning and hashing; 0 = CPUs */
 	const struct vx_key_memory *memory; /* NULL: nothing is remembered; borrowed for the keyer's life */
 	struct vx_snapshot *snapshot;       /* of this very plan (snapshot.h), taken or planned; NULL none. Keys may be taken over from it, and
 	                                     * vx_keyer_remember keeps it. */
 };
 
 struct vx_keyer_stats {
-	uint32_t gits;                     /* git processes started */
-	uint32_t index_ids, hashed, memo;  /* identities by source */
-	uint32_t probes;                   /* runtime commands run */
-	uint32_t taken;                    /* keys taken over from a snapshot */
-	const char *source;                /* "index" or "git: <why>" for vx info */
+	uint32_t gits;                    /* git processes started */
+	uint32_t index_ids, hashed, memo; /* identities by source */
+	uint32_t probes;                  /* runtime commands run */
+	uint32_t taken;                   /* keys taken over from a snapshot */
+	const char *source;               /* "index" or "git: <why>" for vx info */
 };
 
 int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const struct vx_keyer_opts *o, struct vx_keyer **ret, struct vx_err *err);

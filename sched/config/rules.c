@@ -170,8 +170,8 @@ static int check_own_files(const struct cfg *c, struct vx_strs out)
 				carved = carved || (*out.v[k] == '!' && vx_globrel_meet(own[i], out.v[k] + 1));
 			if (carved)
 				continue;
-			cfg_fail(c, "cache.outputs.files", "entry \"%.200s\" takes the project's own %s, and outputs are removed before the command runs", out.v[o],
-				own[i]);
+			cfg_fail(c, "cache.outputs.files",
+				"entry \"%.200s\" takes the project's own %s, and outputs are removed before the command runs", out.v[o], own[i]);
 			return vx_err_fix(c->err, "name what the command makes, such as dist/**");
 		}
 	return 0;

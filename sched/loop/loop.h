@@ -34,32 +34,32 @@ enum loop_phase {
 
 struct loop_task {
 	enum loop_phase phase;
-	uint32_t slot;            /* worker slot while PH_ARMING, PH_RUNNING */
+	uint32_t slot; /* worker slot while PH_ARMING, PH_RUNNING */
 	uint16_t attempt;
-	bool has_masks;           /* masks is its own, not the run's */
+	bool has_masks; /* masks is its own, not the run's */
 	bool keyed, key_failed;
-	bool unsaved;             /* the core: whatever happens, nothing is saved */
-	bool stop_wanted;         /* a stop came before there was a process */
-	bool shell;               /* direct execution failed to start: through the shell this time */
+	bool unsaved;     /* the core: whatever happens, nothing is saved */
+	bool stop_wanted; /* a stop came before there was a process */
+	bool shell;       /* direct execution failed to start: through the shell this time */
 	bool executed, ready, up_to_date;
 	bool outputs_known;
 	enum vx_cache_outcome cache;
 	struct vx_outputs outputs;
-	struct vx_entry *entry;   /* of a hit */
+	struct vx_entry *entry; /* of a hit */
 	struct vx_tasklog *log;
 	struct vx_masks *masks;
 	struct vx_ready *matcher;
-	void *stored;             /* a hit's log, malloc */
+	void *stored; /* a hit's log, malloc */
 	size_t stored_bytes;
-	struct vx_buf packed;     /* the log in stored form while a save is under way */
+	struct vx_buf packed; /* the log in stored form while a save is under way */
 	const char *status, *note;
-	enum vx_result result;    /* 0 until DO_DONE */
-	uint64_t decided_ns;      /* when the core said run; set-up apart, what passes until the start is dispatch */
+	enum vx_result result; /* 0 until DO_DONE */
+	uint64_t decided_ns;   /* when the core said run; set-up apart, what passes until the start is dispatch */
 	uint64_t start_ns, end_ns, cpu_ns, peak_bytes;
 	bool peak_is_tree, leftover_cut;
 	uint64_t stop_deadline_ns; /* SIGKILL then; 0 none */
 	uint64_t ready_deadline_ns;
-	uint32_t index;           /* its own, for callbacks that get only this struct */
+	uint32_t index; /* its own, for callbacks that get only this struct */
 	struct loop *loop;
 };
 
@@ -68,10 +68,10 @@ struct loop {
 	struct vx_plan *plan;
 	const struct vx_graph *g;
 	struct vx_arena arena;
-	char **env;               /* ours at the start */
+	char **env; /* ours at the start */
 	uint32_t slots, worker_slots;
 	uint32_t grace_ms;
-	int64_t env_timeout_ms;   /* VX_TASK_TIMEOUT; -1 not given */
+	int64_t env_timeout_ms; /* VX_TASK_TIMEOUT; -1 not given */
 	const char *store_dir;
 	struct vx_store *store;
 	struct vx_keyer *keyer;
@@ -81,40 +81,40 @@ struct loop {
 	bool said_no_pool;
 	struct vx_executor executor;
 	struct vx_report *report;
-	struct vx_trace *trace;   /* NULL: nothing was asked for */
+	struct vx_trace *trace; /* NULL: nothing was asked for */
 	struct vx_core *core;
 	struct loop_task *t;
 	uint32_t *free_slots, n_free;
-	uint32_t *slot_task;      /* what each worker slot runs; VX_MAP_NONE free */
+	uint32_t *slot_task; /* what each worker slot runs; VX_MAP_NONE free */
 	enum { ARM_NONE, ARM_ASKED, ARM_OK, ARM_REFUSED } arm;
-	uint32_t *held, n_held;   /* tasks in PH_ARMING */
-	uint32_t timers;          /* tasks with a deadline set */
-	struct vx_strs base_env;  /* allowlist, without PATH */
-	const char *path;         /* PATH of vx, or the usual one */
+	uint32_t *held, n_held;    /* tasks in PH_ARMING */
+	uint32_t timers;           /* tasks with a deadline set */
+	struct vx_strs base_env;   /* allowlist, without PATH */
+	const char *path;          /* PATH of vx, or the usual one */
 	const char **project_path; /* "PATH=..." per project, made when first needed */
 	struct vx_masks *base_masks;
 	int signal_fd, lock_fd;
 	int first_signal;
 	uint64_t grace_deadline_ns;
-	int fatal_code;           /* 1: the run fails whatever the tasks say */
-	bool ended, writes;       /* writes: results are saved at all */
-	bool said_note;           /* what the store had to say at its opening; what it finds on the way is said at the end */
-	bool said_tracked;        /* outputs that git tracks: said once a run */
+	int fatal_code;     /* 1: the run fails whatever the tasks say */
+	bool ended, writes; /* writes: results are saved at all */
+	bool said_note;     /* what the store had to say at its opening; what it finds on the way is said at the end */
+	bool said_tracked;  /* outputs that git tracks: said once a run */
 	int code;
 	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns;
-	uint64_t last_exit_ns;    /* of any attempt: what passes from then to the end is waiting for saves */
+	uint64_t last_exit_ns; /* of any attempt: what passes from then to the end is waiting for saves */
 	uint32_t not_saved, up_to_date, restored, missed, nocache;
 	uint64_t saved_ns;
 };
 
 /* keys.c */
-int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err);   /* verdicts of what is stable; groups resolved */
+int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err); /* verdicts of what is stable; groups resolved */
 enum vx_verdict loop_key_late(struct loop *l, uint32_t task);
 bool loop_needs_keys(const struct loop *l);
 
 /* act.c */
 void loop_act(struct loop *l, const struct vx_core_decision *d);
-void loop_dispatch(struct loop *l, uint32_t task);     /* outputs are clean: hand it to a worker, or hold it until the sandbox is armed */
+void loop_dispatch(struct loop *l, uint32_t task); /* outputs are clean: hand it to a worker, or hold it until the sandbox is armed */
 void loop_armed(struct loop *l, const struct vx_done *done);
 bool loop_start_pool(struct loop *l);
 bool loop_start_lane(struct loop *l);
@@ -122,11 +122,11 @@ const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task); /* NULL wh
 
 /* answer.c */
 void loop_event(struct loop *l, const struct vx_core_event *e); /* to the recorder, then to the core */
-bool loop_pool_events(struct loop *l); /* true: something came */
+bool loop_pool_events(struct loop *l);                          /* true: something came */
 bool loop_lane_events(struct loop *l);
 void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done);
 void loop_failed_start(struct loop *l, uint32_t task, enum vx_end end, const char *text); /* an attempt that never ran */
-void loop_expire(struct loop *l, uint64_t now_ns); /* deadlines of single tasks */
+void loop_expire(struct loop *l, uint64_t now_ns);                                        /* deadlines of single tasks */
 uint64_t loop_next_deadline(const struct loop *l);
 
 /* request.c */

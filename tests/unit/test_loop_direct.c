@@ -25,9 +25,42 @@ static void leaves_shell_syntax_to_the_shell(void **state)
 	struct vx_arena a = {0};
 	struct vx_strs w;
 	static const char *const shell[] = {
-		"",      " ",      ":",        "true",     "echo hi", "a && b",     "a | b",   "a > b",      "A=1 b",    "a $B",  "a `b`",  "a 'b'",   "a \"b\"",
-		"a;b",   "a *",    "a ?",      "a [b]",    "a {b,c}", "a ~",        "a # b",   "a \\b",      "! a",      "cd x",  "exec x", "test -f x", "a\nb",
-		"a\tb",  "if x",   "while x",  ". ./x",    "source x", "time make", "printf x", "a (b)",     "a & b",    "\xc3\xa9",
+		"",
+		" ",
+		":",
+		"true",
+		"echo hi",
+		"a && b",
+		"a | b",
+		"a > b",
+		"A=1 b",
+		"a $B",
+		"a `b`",
+		"a 'b'",
+		"a \"b\"",
+		"a;b",
+		"a *",
+		"a ?",
+		"a [b]",
+		"a {b,c}",
+		"a ~",
+		"a # b",
+		"a \\b",
+		"! a",
+		"cd x",
+		"exec x",
+		"test -f x",
+		"a\nb",
+		"a\tb",
+		"if x",
+		"while x",
+		". ./x",
+		"source x",
+		"time make",
+		"printf x",
+		"a (b)",
+		"a & b",
+		"\xc3\xa9",
 	};
 	for (size_t i = 0; i < sizeof shell / sizeof *shell; i++)
 		if (loop_direct_split(shell[i], &a, &w))
@@ -38,7 +71,8 @@ static void leaves_shell_syntax_to_the_shell(void **state)
 static void quotes_words(void **state)
 {
 	(void)state;
-	static const char *const pairs[][2] = {{"plain", "plain"}, {"", "''"}, {"a b", "'a b'"}, {"it's", "'it'\\''s'"}, {"$x", "'$x'"}, {"-n", "-n"}, {"a\nb", "'a\nb'"}};
+	static const char *const pairs[][2] = {
+		{"plain", "plain"}, {"", "''"}, {"a b", "'a b'"}, {"it's", "'it'\\''s'"}, {"$x", "'$x'"}, {"-n", "-n"}, {"a\nb", "'a\nb'"}};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
 		struct vx_buf b = VX_BUF(1024);
 		loop_shell_quote(pairs[i][0], &b);
@@ -82,8 +116,11 @@ static void refuses_a_broken_expression(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(splits_plain_commands), cmocka_unit_test(leaves_shell_syntax_to_the_shell), cmocka_unit_test(quotes_words),
-		cmocka_unit_test(finds_ready_lines),     cmocka_unit_test(refuses_a_broken_expression),
+		cmocka_unit_test(splits_plain_commands),
+		cmocka_unit_test(leaves_shell_syntax_to_the_shell),
+		cmocka_unit_test(quotes_words),
+		cmocka_unit_test(finds_ready_lines),
+		cmocka_unit_test(refuses_a_broken_expression),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,7 @@ static void follows_affinity(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_concurrency), cmocka_unit_test(refuses_what_is_no_number), cmocka_unit_test(follows_affinity)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_concurrency), cmocka_unit_test(refuses_what_is_no_number), cmocka_unit_test(follows_affinity)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
