@@ -15,8 +15,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* Signals come through a descriptor while the run lasts; the mask before it is put back at the end. */
 static int take_signals(struct loop *l, sigset_t *ret_old)
 {
