@@ -91,7 +91,7 @@ static int read_all(int fd, uint64_t size, struct vx_buf *b)
 		size_t want = size > 0 && b->len < size ? (size_t)(size - b->len) + 1 : 65536;
 		if (want > b->max - b->len)
 			want = b->max - b->len + (b->max - b->len ? 0 : 1);
-		char probe;
+		char probe = 0;
 		void *p = b->len == b->max ? &probe : vx_buf_reserve(b, want);
 		if (!p)
 			return -EFBIG;
