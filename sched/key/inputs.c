@@ -94,8 +94,6 @@ static uint32_t outermost(struct vx_strs nested, const char **ret)
 {
 	if (!nested.n)
 		return 0;
-	if (!nested.n)
-		return 0;
 	memcpy(ret, nested.v, nested.n * sizeof *ret);
 	qsort(ret, nested.n, sizeof *ret, slash_cmp);
 	uint32_t w = 0;
