@@ -8,8 +8,8 @@
  *
  * Processes (design.md, "Processes"): scheduler, fork server and workers are child subreapers; fork server and workers lead their own sessions and
  * poll their parent's pidfd. When the parent dies they kill and reap all their children, and exit. When a worker dies unexpectedly, the fork
- * server sweeps the orphans that it received, the pool reports the slot's task as VX_POOL_LOST, and the slot's next run forks a new worker. When
- * the fork server dies, the pool sweeps, reports every running task lost, and starts one replacement; when that dies too, vx_pool_run answers
+ * server sweeps the orphans that it received, the pool reports the slot's task as VX_POOL_LOST, and the slot's next run forks a new worker. A task
+ * that lay in the ring of a worker dying idle, and was provably never taken out, is not lost: a new worker gets it, once. When the fork server dies, the pool sweeps, reports every running task lost, and starts one replacement; when that dies too, vx_pool_run answers
  * -EPIPE for ever. Slots below `slots` of vx_pool_opts are all equal; the caller chooses which slot runs what, one task at a time in each.
  *
  * Whose children are swept. When a fork server has died, what it leaves comes to this process as orphans, and the pool kills and reaps every child

@@ -164,7 +164,7 @@ static void occupy(struct vx_pool *p, uint32_t slot)
 	struct pool_slot *s = &p->slots[slot];
 
 	s->busy = true;
-	s->holding = false;
+	s->holding = s->again = false;
 	s->pending_signal = 0;
 	p->active[p->n_active++] = slot;
 }
@@ -196,8 +196,8 @@ static int check_free(struct vx_pool *p, uint32_t slot, struct vx_err *err)
 	return p->slots[slot].busy ? vx_err_set(err, -EBUSY, "slot %u runs a task already", slot) : 0;
 }
 
-/* Hands over one request, forking the worker where there is none. */
-static int submit(struct vx_pool *p, uint32_t slot, const struct vx_request *q, bool sandboxed, struct vx_err *err)
+/* The request goes into the slot's ring, with a worker forked to read it where there is none. */
+static int hand_over(struct vx_pool *p, uint32_t slot, struct vx_err *err)
 {
 	struct pool_slot *s = &p->slots[slot];
 	bool fresh;
@@ -205,19 +205,31 @@ static int submit(struct vx_pool *p, uint32_t slot, const struct vx_request *q, 
 
 	if (r < 0)
 		return r;
-	r = push(p, slot, q);
+	s->request_at = atomic_load_explicit(&vx_slot_requests(vx_region_slot(&p->region, slot))->tail, memory_order_relaxed);
+	r = push(p, slot, &s->request);
 	if (r < 0)
 		return vx_err_set(err, r, "worker %u does not take requests: %s", slot, vx_strerror(r));
 	if (fresh)
 		r = new_worker(p, slot, err);
 	if (r < 0)
 		return r;
-	if (sandboxed && !s->hosts) {
+	if (s->sandboxed && !s->hosts) {
 		s->hosts = true;
 		p->stats.box_hosts++;
 	}
-	occupy(p, slot);
 	return 0;
+}
+
+static int submit(struct vx_pool *p, uint32_t slot, const struct vx_request *q, bool sandboxed, struct vx_err *err)
+{
+	int r;
+
+	p->slots[slot].request = *q;
+	p->slots[slot].sandboxed = sandboxed;
+	r = hand_over(p, slot, err);
+	if (r == 0)
+		occupy(p, slot);
+	return r;
 }
 
 int vx_pool_run(struct vx_pool *p, uint32_t slot, const struct vx_task_desc *d, struct vx_err *err)
@@ -282,6 +294,8 @@ int vx_pool_stop(struct vx_pool *p, uint32_t slot, int sig)
 	struct pool_slot *s = &p->slots[slot];
 
 	vx_assert(slot < p->n_slots && sig > 0);
+	if (s->busy && !s->has_worker)
+		s->again = true; /* it is LOST then: no second worker gets what was to be stopped */
 	if (!s->busy || !s->has_worker || s->arming || s->holding || s->pending_signal == SIGKILL)
 		return 0;
 	send_stop(p, slot, sig);
@@ -398,6 +412,23 @@ static int finish(struct vx_pool *p, uint32_t slot, bool lost, struct vx_pool_ev
 	return 1;
 }
 
+/* A worker that died between two tasks may have been given the next one before anybody knew. It copies a request out before it moves the ring's
+ * head on, and acts only then: a head that has not passed the request proves that nothing of it was started, so that another worker may have it. Once,
+ * and not where a stop has been asked for since: then it is over anyway. */
+static bool handed_over_again(struct vx_pool *p, uint32_t slot)
+{
+	struct pool_slot *s = &p->slots[slot];
+	const struct vx_ring *q = vx_slot_requests(vx_region_slot(&p->region, slot));
+
+	if (s->again || s->poisoned || p->broken || s->lost_status < 0 || s->lost_status == POOL_LOST_SERVER || s->pending_signal != 0)
+		return false;
+	if (atomic_load_explicit(&q->head, memory_order_acquire) != s->request_at ||
+	    atomic_load_explicit(&q->tail, memory_order_acquire) != s->request_at + 1)
+		return false;
+	s->again = true;
+	return hand_over(p, slot, NULL) == 0;
+}
+
 /* One slot: starts, then output, then the end. `gone` is read first: what a dead worker had published is all there by then. */
 static int take(struct vx_pool *p, uint32_t slot, struct vx_pool_event *ret)
 {
@@ -412,7 +443,9 @@ static int take(struct vx_pool *p, uint32_t slot, struct vx_pool_event *ret)
 		return 1;
 	if (!s->poisoned && s->holding)
 		return finish(p, slot, false, ret);
-	return gone ? finish(p, slot, true, ret) : 0;
+	if (!gone || handed_over_again(p, slot))
+		return 0;
+	return finish(p, slot, true, ret);
 }
 
 static int scan(struct vx_pool *p, struct vx_pool_event *ret)

@@ -26,6 +26,9 @@ struct pool_slot {
 	int pending_signal; /* a stop that did not fit into the ring */
 	int lost_status;    /* why has_worker went: wait(2) status, -errno of the fork, or POOL_LOST_SERVER */
 	uint64_t slab;
+	struct vx_request request; /* what it is busy with */
+	uint64_t request_at;       /* where that lies in the ring */
+	bool sandboxed, again;     /* `again`: this request was handed over a second time */
 	struct vx_done held;
 };
 

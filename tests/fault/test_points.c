@@ -73,6 +73,37 @@ static void workers(void **state)
 	}
 }
 
+/* A worker that is killed between two tasks, when the next one lies in its ring already. */
+static void an_idle_worker(void **state)
+{
+	(void)state;
+	for (int stop = 0; stop < 2; stop++) {
+		struct vx_pool *p = vxp_start(1);
+		struct vx_task_desc d = leaving_task(2);
+		struct vxp_result r = run(p, 0, 1);
+		struct vx_pool_stats s;
+		pid_t pid = (pid_t)vx_region_slot(&p->region, 0)->worker_pid;
+
+		vxp_free(&r);
+		assert_int_equal(kill(pid, SIGSTOP), 0);
+		assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
+		if (stop)
+			assert_int_equal(vx_pool_stop(p, 0, SIGTERM), 0);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		vxp_finish(p, 0, &r, 10000);
+		assert_int_equal(r.lost, stop);
+		if (!stop) {
+			assert_int_equal(r.done.code, 3);
+			assert_string_equal(vx_buf_str(&r.out), "hello\n");
+		}
+		vxp_free(&r);
+		vx_pool_stats(p, &s);
+		assert_int_equal(s.workers, stop ? 1 : 2);
+		vx_pool_end(p);
+		assert_int_equal(vxp_alive(TAG), 0);
+	}
+}
+
 /* It dies where it handles its second worker; so does its replacement. */
 static void fork_servers(void **state)
 {
@@ -193,6 +224,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(workers, clean),
+		cmocka_unit_test_teardown(an_idle_worker, clean),
 		cmocka_unit_test_teardown(fork_servers, clean),
 		cmocka_unit_test(no_more_processes),
 		cmocka_unit_test(wrong_arguments),
