@@ -60,7 +60,7 @@ static void fill_spec(struct vx_json *o, struct vx_sbx_spec *s)
 {
 	struct vx_json *pk = vx_json_get(o, "packages");
 
-	s->root = str(o, "root", "/nonexistent");
+	s->root = str(o, "root", "/no/such/workspace");
 	s->project_dir = str(o, "project", ".");
 	s->nested = strs(o, "nested");
 	s->store_dirs = strs(o, "stores");

@@ -8,6 +8,7 @@
 #include "vx/err.h"
 #include "vx/fd.h"
 #include "vx/initproto.h"
+#include "vx/limits.h"
 #include "vx/spawn.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -231,6 +233,26 @@ static int try_host(struct vx_box *b, bool plain, enum box_step *ret_step, struc
 	return r;
 }
 
+/* vx-init must be a file that can be executed: what bubblewrap says of one that cannot names a descriptor, not the file. */
+static int check_init(const struct vx_box *b, struct vx_err *err)
+{
+	char path[VX_MAX_PATH], link[64];
+	struct stat st;
+	int fd = b->opts.init_fd;
+
+	if (fd < 0) {
+		vx_err_set(err, -ENOENT, "sandbox not available: vx-init is missing: neither beside vx nor in ../libexec/vx is there a file of that name");
+		return vx_err_fix(err, "install vx whole, by make install");
+	}
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && faccessat(fd, "", X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0)
+		return 0;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	if (vx_readlink(AT_FDCWD, link, path, sizeof path) < 0)
+		snprintf(path, sizeof path, "vx-init");
+	vx_err_set(err, -EACCES, "sandbox not available: vx-init is missing: %s is not a file that can be executed", path);
+	return vx_err_fix(err, "install vx whole, by make install, or: chmod 755 %s", path);
+}
+
 static int ensure_host(struct vx_box *b, struct vx_err *err)
 {
 	struct verdict_facts f;
@@ -242,8 +264,8 @@ static int ensure_host(struct vx_box *b, struct vx_err *err)
 	verdict_read_facts("", &f);
 	if (!b->opts.bwrap_path)
 		return verdict(&f, BOX_STEP_BWRAP, -ENOENT, NULL, err);
-	if (b->opts.init_fd < 0)
-		return verdict(&f, BOX_STEP_SPAWN, -ENOENT, "vx-init is missing: it belongs in libexec/vx beside vx's bin directory", err);
+	if (check_init(b, err) < 0)
+		return -ENOTSUP;
 	if (!f.seccomp)
 		return verdict(&f, BOX_STEP_SECCOMP, -EINVAL, NULL, err);
 	const char *wish = getenv("VX_SANDBOX_BACKEND"); /* "plain": bubblewrap makes every mount itself */

@@ -33,7 +33,8 @@ def start(tasks, extra_env=None):
     spec, results = f"{base}/spec{serial}.json", f"{base}/results{serial}"
     with open(spec, "w") as f:
         json.dump(tasks, f)
-    env = dict(os.environ, HOME=HOME, T_HOSTONLY="1", VX_INIT=init, **(extra_env or {}))
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}  # a make around us is none of the tasks'
+    env = dict(inherited, HOME=HOME, T_HOSTONLY="1", VX_INIT=init, **(extra_env or {}))
     leak = os.open(boxrun, os.O_RDONLY)  # descriptors that whoever started vx has left open
     for fd in (10, 11, 40):
         os.dup2(leak, fd)

@@ -239,7 +239,10 @@ def arming():
     arm("bubblewrap too old", ["0.3 is too old", "0.5"], {"PATH": bins + ":/usr/bin:/bin"})
     put(bins + "/bwrap", "#!/bin/sh\n[ \"$1\" = --version ] && exec /usr/bin/bwrap --version; echo 'bwrap: No permissions to frobnicate' >&2; exit 1\n")
     arm("bubblewrap failing in an unknown way", ["frobnicate"], {"PATH": bins + ":/usr/bin:/bin"})
-    arm("vx-init missing", ["vx-init"], {"VX_INIT": "/nonexistent"})
+    arm("vx-init missing", ["vx-init is missing", "make install"], {"VX_INIT": base + "/none/vx-init"})
+    put(base + "/plain/vx-init")
+    arm("vx-init that cannot be executed", [base + "/plain/vx-init is not a file", "chmod 755"], {"VX_INIT": base + "/plain/vx-init"})
+    arm("a directory in vx-init's place", [base + "/plain is not a file"], {"VX_INIT": base + "/plain"})
     ns = ["unshare", "-rm"] if not ROOT else ["unshare", "-m"]
     if subprocess.run(ns + ["true"], stderr=subprocess.DEVNULL).returncode == 0:
         covered = ns + ["sh", "-c", "mount -t tmpfs t /proc/acpi && exec \"$@\"", "-"]
