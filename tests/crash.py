@@ -2,9 +2,11 @@
 """Kills vx with SIGKILL and looks at what is left. Prints TAP.
 
     tests/crash.py points            at every named point of save, restore, clean, prune and recovery (vx/point.h; build/vx-test)
-    tests/crash.py random [N]        at N random moments (500) of a run of 200 tasks, with edits, deletions and strays in between
+    tests/crash.py random [N [FROM]] at N random moments (500) of a run of 200 tasks, with edits, deletions and strays in between; in slices of 25 kills, each
+                                     with a workspace and a seed of its own, so that a campaign can go on from slice FROM (VX_SEED picks the campaign)
 
-After each: `vx cache verify` finds nothing, a new run succeeds, every output equals a clean build's, and after that run no temporary remains.
+After each: `vx cache verify` finds nothing, a new run succeeds, every output equals a clean build's (the same commands by sh, without vx), and after that run
+no temporary remains: not in the store, not in .vx, not in TMPDIR.
 """
 import hashlib
 import json
@@ -22,6 +24,7 @@ import time
 SRC = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.abspath(os.environ.get("VX_BUILD", os.path.join(SRC, "build")))
 VX, VX_TEST = os.path.join(BUILD, "vx"), os.path.join(BUILD, "vx-test")
+SLICE = 25  # random moments in one workspace
 BIG = 4600000  # more than is packed in memory
 count = failed = 0
 
@@ -39,9 +42,10 @@ class Workspace:
     def __init__(self, projects, chain):
         self.root = os.path.realpath(tempfile.mkdtemp(prefix="vx-crash-"))
         self.names = [f"p{i:03d}" for i in range(projects)]
-        self.env = dict(os.environ, HOME=self.root, NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
+        self.env = dict(os.environ, HOME=self.root, TMPDIR=self.root + "-tmp", NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
         for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME", "VX_CRASH_AT"):
             self.env.pop(k, None)
+        os.mkdir(self.env["TMPDIR"])
         self.write("package.json", json.dumps({"name": "crash", "private": True, "workspaces": ["p/*"]}))
         self.write(".gitignore", "dist\n.vx\n")
         for i, name in enumerate(self.names):
@@ -74,16 +78,16 @@ class Workspace:
     def run(self, *extra, **kw):
         return self.vx("run", "build", "--all", "--concurrency", "2", "--output-logs", "none", *extra, **kw)
 
-    def tree(self):
+    def tree(self, root=None):
         """What the outputs are: kinds, modes, contents, targets."""
-        out = {}
+        out, root = {}, root or self.root
         for name in self.names:
-            top = os.path.join(self.root, "p", name, "dist")
+            top = os.path.join(root, "p", name, "dist")
             for d, dirs, files in os.walk(top):
                 for f in dirs + files:
                     path = os.path.join(d, f)
                     st = os.lstat(path)
-                    key = os.path.relpath(path, self.root)
+                    key = os.path.relpath(path, root)
                     if stat.S_ISLNK(st.st_mode):
                         out[key] = os.readlink(path)
                     elif stat.S_ISREG(st.st_mode):
@@ -99,6 +103,7 @@ class Workspace:
             for d, dirs, files in os.walk(os.path.join(self.root, top)):
                 found += [os.path.relpath(os.path.join(d, f), self.root) for f in dirs + files]
         found += [f for f in os.listdir(os.path.join(self.root, ".vx")) if f.startswith("stamp-")]
+        found += ["TMPDIR/" + f for f in os.listdir(self.env["TMPDIR"])]
         return found
 
     def check(self, want):
@@ -124,6 +129,7 @@ class Workspace:
 
     def close(self):
         shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self.env["TMPDIR"], ignore_errors=True)
 
 
 MESS = "rm -rf p/p001/dist && echo other >p/p002/dist/one && echo stray >p/p002/dist/stray && rm -r p/p002/dist/empty && rm p/p003/dist/sub/link && mkdir p/p003/dist/sub/link && rm p/p000/dist/big"
@@ -182,7 +188,7 @@ def points():
     report(len(names) >= 40, f"at least 40 points ({len(names)})")
     for io in ("uring", "blocking"):
         w.env["VX_IO"] = io
-        for point in names if io == "uring" else [p for p in names if p.startswith("save.")]:
+        for point in names if io == "uring" else [p for p in names if p.split(".")[0] in ("save", "tmp", "commit", "clean")]:
             problem = crash_at(w, point, want)
             report(problem is None, f"killed at {point} ({io})", problem)
     w.close()
@@ -208,61 +214,113 @@ def disturb(w, rng, state):
                 w.write(f"p/{name}/dist/sub/two", "wrong")
 
 
-def clean_build(w, scratch):
-    """The outputs as a run from scratch without a cache makes them, by what the sources are."""
-    key = tuple(open(os.path.join(w.root, "p", n, "src/in")).read() for n in w.names)
-    if key not in scratch:
-        w.sh("rm -rf p/*/dist")
-        code, text = w.run("--no-cache")
-        assert code == 0, text
-        scratch[key] = w.tree()
-    return scratch[key]
+class Reference:
+    """The outputs as the commands themselves make them, from scratch, in a tree of its own that vx never sees. A project is built again when a source at or above it changed."""
+
+    def __init__(self, w, chain):
+        self.w, self.chain, self.built = w, chain, {}
+        self.root = w.root + "-reference"
+        shutil.copytree(w.root, self.root, ignore=shutil.ignore_patterns(".vx", "dist", ".git"))
+
+    def tree(self):
+        for i, name in enumerate(self.w.names):
+            above = self.w.names[i - i % self.chain : i + 1]
+            texts = tuple(open(os.path.join(self.w.root, "p", n, "src/in")).read() for n in above)
+            if self.built.get(name) == texts:
+                continue
+            here = os.path.join(self.root, "p", name)
+            with open(here + "/src/in", "w") as f:
+                f.write(texts[-1])
+            shutil.rmtree(here + "/dist", ignore_errors=True)
+            subprocess.run(["sh", "-c", self.w.task(i, self.chain)["exec"]["command"]], cwd=here, stderr=subprocess.DEVNULL, check=True)
+            self.built[name] = texts
+        return self.w.tree(self.root)
+
+    def close(self):
+        shutil.rmtree(self.root, ignore_errors=True)
 
 
-def random_moments(n):
-    seed = int(os.environ.get("VX_SEED", "1"))
+class Moments:
+    """When to kill: anywhere within what such a run took lately, so that most kills find it alive."""
+
+    def __init__(self, whole):
+        self.takes = {True: whole, False: whole / 3}
+
+    def pick(self, rng, cold):
+        return rng.random() * self.takes[cold]
+
+    def learn(self, cold, killed):
+        self.takes[cold] = max(0.03, self.takes[cold] * (1.15 if killed else 0.7))
+
+
+def moment(w, ref, rng, state, moments):
+    """Kills one run; returns whether it still ran and what is wrong after it."""
+    for _ in range(rng.randrange(1, 8)):
+        disturb(w, rng, state)
+    cold = rng.randrange(8) == 0
+    if cold:
+        w.sh("rm -rf .vx/cache")
+    p = subprocess.Popen([VX, "run", "build", "--all", "--concurrency", "2", "--output-logs", "none"], cwd=w.root, env=w.env, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    killed = False
+    try:
+        p.wait(timeout=moments.pick(rng, cold))
+    except subprocess.TimeoutExpired:
+        killed = p.poll() is None
+        p.kill()
+        p.wait()
+    moments.learn(cold, killed)
+    code, text = w.vx("cache", "verify")
+    if code:
+        return killed, "vx cache verify: " + text
+    code, text = w.run()
+    if code:
+        return killed, f"the next run exits {code}: {text}"
+    if w.litter():
+        return killed, "left behind: " + ", ".join(w.litter()[:10])
+    got, want = w.tree(), ref.tree()
+    if got != want:
+        return killed, "outputs differ: " + ", ".join(sorted(k for k in set(got) | set(want) if got.get(k) != want.get(k))[:10])
+    if rng.randrange(4) == 0:
+        code, text = w.run()
+        if code or not re.search(rf"{len(w.names)} up to date", text):
+            return killed, "the run after that does something: " + text
+    return killed, None
+
+
+def random_slice(k, n):
+    seed = f"{os.environ.get('VX_SEED', '1')}-{k}"
     rng = random.Random(seed)
     w = Workspace(200, 5)
+    ref = Reference(w, 5)
     start = time.monotonic()
     code, text = w.run()
-    whole = time.monotonic() - start
-    report(code == 0, f"a clean build (seed {seed})", text)
-    scratch, state, killed = {}, {}, 0
-    for i in range(n):
-        disturb(w, rng, state)
-        if rng.randrange(6) == 0:
-            w.sh("rm -rf .vx/cache")
-        p = subprocess.Popen([VX, "run", "build", "--all", "--concurrency", "2", "--output-logs", "none"], cwd=w.root, env=w.env, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            p.wait(timeout=rng.random() ** 2 * whole)
-        except subprocess.TimeoutExpired:
-            p.kill()
-            p.wait()
-            killed += 1
-        code, text = w.vx("cache", "verify")
-        problem = "vx cache verify: " + text if code else None
-        if not problem:
-            code, text = w.run()
-            got, left = w.tree(), w.litter()
-            if code:
-                problem = f"the next run exits {code}: {text}"
-            elif left:
-                problem = "left behind: " + ", ".join(left[:10])
-            else:
-                want = clean_build(w, scratch)
-                if got != want:
-                    problem = "outputs differ: " + ", ".join(sorted(k for k in set(got) | set(want) if got.get(k) != want.get(k))[:10])
+    moments = Moments(time.monotonic() - start)
+    report(code == 0 and w.tree() == ref.tree(), f"a clean build (seed {seed})", text)
+    state, killed, tried, bad = {}, 0, 0, failed
+    while killed < n and tried < 10 * n:
+        hit, problem = moment(w, ref, rng, state, moments)
+        killed += hit
+        tried += 1
         if problem:
-            report(False, f"moment {i} (seed {seed})", problem)
-    report(killed > n // 4, f"{n} moments, {killed} of them killed while running")
+            report(False, f"moment {tried} (seed {seed})", problem)
+    report(killed == n, f"killed at {killed} moments, {tried - killed} runs were over before (seed {seed})")
+    if failed > bad:
+        print(f"# kept for a look: {w.root}", flush=True)
+        return
+    ref.close()
     w.close()
+
+
+def random_moments(n, first):
+    for k in range(first, (n + SLICE - 1) // SLICE):
+        random_slice(k, min(SLICE, n - k * SLICE))
 
 
 if sys.argv[1:2] == ["points"]:
     points()
 elif sys.argv[1:2] == ["random"]:
-    random_moments(int(sys.argv[2]) if len(sys.argv) > 2 else 500)
+    random_moments(int(sys.argv[2]) if len(sys.argv) > 2 else 500, int(sys.argv[3]) if len(sys.argv) > 3 else 0)
 else:
     sys.exit(__doc__)
 print(f"1..{count}")

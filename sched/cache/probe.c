@@ -174,10 +174,11 @@ static int put_one(struct vx_tx *t, struct vx_store *s, struct vx_commit *c)
 {
 	struct stat st;
 	c->res = 0;
-	if (c->need && fstatat(s->a_fd, c->need, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		c->res = -errno;
-		return 0;
-	}
+	for (int i = 0; i < 2; i++)
+		if (c->need[i] && fstatat(s->a_fd, c->need[i], &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			c->res = -errno;
+			return 0;
+		}
 	int r = 0;
 	if (c->entry && c->row_n)
 		r = vx_tx_put(t, VX_DB_ENTRIES, c->key.b, 32, c->row, c->row_n);

@@ -49,11 +49,15 @@ struct vx_commit {
 	const char *id;   /* with snap: the task's id */
 	const void *snap; /* encoded snapshot; NULL none */
 	size_t snap_n;
-	bool entry;       /* false: only the snapshot is meant */
-	const char *need; /* an artifact that must still be there (path below a/); NULL none */
-	int res;          /* 0, or -ENOENT when `need` had gone */
+	bool entry;          /* false: only the snapshot is meant */
+	const char *need[2]; /* files that must be there (paths below a/), since a prune may have come between; NULL none */
+	int res;             /* 0, or -ENOENT when one of `need` had gone */
 };
 int vx_store_commit(struct vx_store *s, struct vx_commit *v, uint32_t n);
+
+/* An entry whose artifact was found damaged (seen: as it was then) or missing (NULL): its row goes, those of others with the same artifact go with it, and then the
+ * file. What was saved anew meanwhile stays. -errno. */
+int vx_store_drop(struct vx_store *s, const struct vx_entry *e, const struct stat *seen);
 
 bool vx_store_usable_row(const struct vx_store *s, const struct vx_row *r);
 

@@ -215,7 +215,7 @@ static void answer(struct vx_hand *h, const struct vx_job *j, const struct vx_ro
 		log, NULL);
 }
 
-static void keep_snapshot(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, uint64_t taken_ns)
+void vx_keep_snapshot(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, uint64_t taken_ns)
 {
 	if (!vx_store_writable(h->l->o.store))
 		return;
@@ -227,46 +227,17 @@ static void keep_snapshot(struct vx_hand *h, const struct vx_job *j, const struc
 	vx_lane_commit(h->l, c);
 }
 
-/* A damaged entry goes, row first. */
-static void drop_entry(struct vx_hand *h, const struct vx_job *j)
+/* `res`, where it came so far: says whether the entry itself is at fault. */
+static void give_up(struct vx_hand *h, const struct vx_job *j, const struct vx_restored *res, const struct vx_fail *f)
 {
-	struct vx_lane *l = h->l;
-	char path[VX_ARTIFACT_PATH];
-	if (!vx_store_writable(l->o.store))
-		return;
-	struct vx_commit c = {.key = j->entry.key, .entry = true};
-	VX_POINT("restore.drop_row");
-	if (vx_store_commit(l->o.store, &c, 1) < 0 || !j->entry.artifact_bytes)
-		return;
-	VX_POINT("restore.drop_artifact");
-	vx_artifact_path(&j->entry.artifact, VX_SUFFIX_TAR, path);
-	struct vx_io_step s = {.op = VX_IO_UNLINK, .dirfd = l->o.store->a_fd, .path = path};
-	vx_io_one(h->io, &s);
-}
-
-static void give_up(struct vx_hand *h, const struct vx_job *j, bool damaged, const struct vx_fail *f)
-{
+	bool damaged = res && res->damaged;
 	char text[sizeof f->text + 160];
 	snprintf(text, sizeof text,
 		damaged ? "the cached result of %.100s is damaged: %s; it runs instead" : "%.100s could not be restored: %s; it runs instead", j->id,
 		f->text);
 	if (damaged)
-		drop_entry(h, j);
+		vx_store_drop(h->l->o.store, &j->entry, res->file_seen ? &res->file : NULL);
 	vx_hand_send(h, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
-}
-
-/* After a restore: what is there now, to compare with next time. It must be the entry and nothing else. */
-static int look_again(struct vx_hand *h, const struct vx_job *j, struct vx_fail *f)
-{
-	struct vx_walk w;
-	uint64_t taken = vx_fs_now_ns();
-	int r = vx_walk(h->io, h->l->root_fd, h->l->root_dev, &j->outputs, &w, f);
-	if (r < 0)
-		return r;
-	if (w.n_outs == j->entry.n_outputs)
-		keep_snapshot(h, j, &w, taken);
-	vx_walk_free(&w);
-	return 0;
 }
 
 static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct known *k)
@@ -276,7 +247,7 @@ static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct 
 	if (!k->have_row) {
 		vx_fail_set(&f, -ENOENT, "look up", "its entry");
 		snprintf(f.text, sizeof f.text, "its entry is gone from the index");
-		give_up(h, j, false, &f);
+		give_up(h, j, NULL, &f);
 		return;
 	}
 	bool none = vx_outputs_none(&j->outputs);
@@ -286,11 +257,11 @@ static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct 
 	}
 	uint64_t taken = vx_fs_now_ns();
 	if (vx_walk(h->io, h->l->root_fd, h->l->root_dev, &j->outputs, &w, &f) < 0) {
-		give_up(h, j, false, &f);
+		give_up(h, j, NULL, &f);
 		return;
 	}
 	if (k->have_snap && same_outputs(j, &k->snap, &w)) {
-		keep_snapshot(h, j, &w, taken);
+		vx_keep_snapshot(h, j, &w, taken);
 		answer(h, j, &k->row, true, 0);
 		vx_walk_free(&w);
 		return;
@@ -299,11 +270,9 @@ static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct 
 	struct vx_restored res = {0};
 	int r = vx_restore_entry(h, j, &w, k->have_snap && vx_digest_equal(&k->snap.artifact, &j->entry.artifact) ? &k->snap : NULL, &res, &f);
 	vx_walk_free(&w);
-	if (r == 0)
-		r = look_again(h, j, &f);
 	VX_POINT("restore.end");
 	if (r < 0)
-		give_up(h, j, res.damaged, &f);
+		give_up(h, j, &res, &f);
 	else
 		answer(h, j, &k->row, res.untouched, res.bytes);
 }

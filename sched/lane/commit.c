@@ -116,7 +116,8 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 	p->c.id = p->id;
 	p->c.row = p->row;
 	p->c.snap = p->snap;
-	p->c.need = p->need[0] ? p->need : NULL;
+	for (int i = 0; i < 2; i++)
+		p->c.need[i] = p->need[i][0] ? p->need[i] : NULL;
 	pthread_mutex_lock(&l->lock);
 	uint64_t now = vx_now_ns();
 	if (!l->rows)

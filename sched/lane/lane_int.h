@@ -111,7 +111,7 @@ struct vx_pending {
 	struct vx_commit c;
 	char *id;
 	void *row, *snap;
-	char need[VX_ARTIFACT_PATH];
+	char need[2][VX_ARTIFACT_PATH]; /* artifact, log; "" none */
 	bool settles; /* a save: its event is sent after the commit */
 	uint32_t task, n_outputs;
 	uint64_t bytes;
@@ -237,10 +237,15 @@ int vx_ops_remove(struct vx_io *io, int root_fd, const char *path, int flags, st
 struct vx_restored {
 	bool damaged;   /* with an error: the entry itself is bad, not the place */
 	bool untouched; /* nothing had to be written */
+	bool file_seen; /* the artifact was there, and was `file` */
+	struct stat file;
 	uint64_t bytes;
 };
 int vx_restore_entry(
 	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f);
+
+/* What is on disk by `w` is the entry's, to compare with next time. */
+void vx_keep_snapshot(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, uint64_t taken_ns);
 
 /* ---- work ---- */
 

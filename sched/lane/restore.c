@@ -53,6 +53,9 @@ struct restoring {
 	char stage[48];
 	int stage_fd;
 	uint32_t n_staged, n_outs;
+	struct vx_tar_member *outs_v; /* files and links of the entry, in its order */
+	uint32_t n_outs_v, cap_outs_v;
+	struct vx_restored *ret;
 	uint64_t written;
 	bool bad; /* the entry, not the place, is at fault */
 	/* the member under way */
@@ -273,6 +276,17 @@ static int file_member(struct restoring *r)
 	return r->how == H_WRITE ? open_staged(r) : 0;
 }
 
+static void note_out(struct restoring *r)
+{
+	if (r->n_outs_v == r->cap_outs_v) {
+		r->cap_outs_v = r->cap_outs_v ? r->cap_outs_v * 2 : 32;
+		r->outs_v = vx_xrealloc(r->outs_v, r->cap_outs_v * sizeof *r->outs_v);
+	}
+	r->outs_v[r->n_outs_v] = r->m;
+	r->outs_v[r->n_outs_v].path = r->path;
+	vx_map_set(&r->members, r->path, strlen(r->path), r->n_outs_v++);
+}
+
 static int on_member(void *arg, const struct vx_tar_member *m)
 {
 	struct restoring *r = arg;
@@ -284,13 +298,14 @@ static int on_member(void *arg, const struct vx_tar_member *m)
 	uint32_t up = slash ? vx_map_get(&r->dir_members, r->path, (size_t)(slash - r->path)) : VX_MAP_NONE;
 	if (up != VX_MAP_NONE)
 		r->dirs_v[up].has_child = true;
-	if (!vx_map_put(&r->members, r->path, strlen(r->path), m->type == VX_TAR_DIR))
+	if (!vx_map_put(&r->members, r->path, strlen(r->path), 0)) /* of files and links: their place in outs_v */
 		return bad(r, "its artifact names a path twice");
 	if (m->type == VX_TAR_DIR)
 		return dir_member(r);
 	if (!vx_outputs_match(&r->j->outputs, r->path))
 		return bad(r, "its artifact holds what is not among the task's outputs");
 	r->n_outs++;
+	note_out(r);
 	r->disk = vx_walk_out(r->w, r->path);
 	return m->type == VX_TAR_LINK ? link_member(r) : file_member(r);
 }
@@ -425,17 +440,18 @@ static int read_artifact(struct restoring *r, int fd, struct vx_tar_reader *tar)
 static int open_artifact(struct restoring *r)
 {
 	char path[VX_ARTIFACT_PATH];
-	struct stat st;
+	struct stat *st = &r->ret->file;
 	vx_artifact_path(&r->j->entry.artifact, VX_SUFFIX_TAR, path);
 	int fd = vx_io_open_at(r->h->io, r->h->l->o.store->a_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT)
 		return bad(r, "its artifact is missing");
 	if (fd < 0)
 		return vx_fail_set(r->f, fd, "open", "its artifact");
-	int k = vx_io_stat_fd(r->h->io, fd, &st);
+	int k = vx_io_stat_fd(r->h->io, fd, st);
+	r->ret->file_seen = k == 0;
 	if (k < 0)
 		vx_fail_set(r->f, k, "stat", "its artifact");
-	else if ((uint64_t)st.st_size != r->j->entry.artifact_bytes)
+	else if ((uint64_t)st->st_size != r->j->entry.artifact_bytes)
 		k = bad(r, "its artifact has another size than was saved");
 	if (k == 0)
 		return fd;
@@ -560,6 +576,37 @@ static void load_known(struct restoring *r)
 	}
 }
 
+/* Is this what the artifact has? Whoever writes to an output leaves another time in it than the artifact's. */
+static bool as_saved(const struct restoring *r, const struct vx_out *o)
+{
+	if (S_ISDIR(o->seen.mode))
+		return vx_map_gets(&r->dir_members, o->seen.path) != VX_MAP_NONE;
+	uint32_t i = vx_map_gets(&r->members, o->seen.path);
+	if (i >= r->n_outs_v || strcmp(r->outs_v[i].path, o->seen.path) != 0)
+		return false;
+	const struct vx_tar_member *m = &r->outs_v[i];
+	if (m->type == VX_TAR_LINK)
+		return o->target && strcmp(o->target, m->target) == 0;
+	return S_ISREG(o->seen.mode) && o->seen.size == m->size && (o->seen.mode & 07777) == m->mode && o->seen.mtime_ns == m->mtime_ns;
+}
+
+/* What is there now, to compare with next time: kept only if it is the entry and nothing else, since others may write there meanwhile. */
+static int look_again(struct restoring *r)
+{
+	struct vx_walk w;
+	uint64_t taken = vx_fs_now_ns();
+	int k = vx_walk(r->h->io, r->h->l->root_fd, r->h->l->root_dev, &r->j->outputs, &w, r->f);
+	if (k < 0)
+		return k;
+	bool same = w.n_outs == r->j->entry.n_outputs;
+	for (uint32_t i = 0; i < w.n_outs && same; i++)
+		same = as_saved(r, &w.outs[i]);
+	if (same)
+		vx_keep_snapshot(r->h, r->j, &w, taken);
+	vx_walk_free(&w);
+	return 0;
+}
+
 static bool nothing_to_do(const struct restoring *r)
 {
 	return !r->removing.n && !r->placing.n && !r->modes.n;
@@ -568,7 +615,7 @@ static bool nothing_to_do(const struct restoring *r)
 int vx_restore_entry(
 	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f)
 {
-	struct restoring r = {.h = h, .j = j, .w = w, .snap = snap, .f = f, .stage_fd = -1, .fd = -1, .hold = VX_BUF(SIZE_MAX / 2)};
+	struct restoring r = {.h = h, .j = j, .w = w, .snap = snap, .f = f, .ret = ret, .stage_fd = -1, .fd = -1, .hold = VX_BUF(SIZE_MAX / 2)};
 	load_known(&r);
 	VX_POINT("restore.begin");
 	int k = fetch(&r);
@@ -581,11 +628,14 @@ int vx_restore_entry(
 		find_extras(&r);
 	if (k == 0 && !nothing_to_do(&r))
 		k = replace(&r);
+	if (k == 0)
+		k = look_again(&r);
 	ret->damaged = r.bad;
 	ret->untouched = nothing_to_do(&r);
 	ret->bytes = r.written;
 	drop_stage(&r);
 	VX_POINT("restore.stage_dropped");
+	free(r.outs_v);
 	free(r.dirs_v);
 	free(r.places_v);
 	free(r.placing.v);

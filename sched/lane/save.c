@@ -173,8 +173,10 @@ static int send_row(
 		c->task = j->task;
 		c->n_outputs = w->n_outs;
 		c->bytes = p->bytes;
-		if (p->reused)
-			memcpy(c->need, p->path, sizeof c->need);
+		if (p->bytes)
+			memcpy(c->need[0], p->path, sizeof c->need[0]);
+		if (row.log_kind == VX_LOG_FILE)
+			vx_artifact_path(&row.log_digest, VX_SUFFIX_LOG, c->need[1]);
 		if (!vx_outputs_none(&j->outputs)) {
 			struct vx_snap s = *head;
 			s.artifact = row.e.artifact;

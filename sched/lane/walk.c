@@ -322,6 +322,18 @@ static int walk_prefix(struct walker *k, const char *prefix)
 	return r;
 }
 
+/* Nothing was found: is it because the base itself lies behind a link? */
+static int look_at_base(struct walker *k)
+{
+	if (!*k->base)
+		return 0;
+	int fd = vx_io_open_beneath(k->io, k->root_fd, k->base, O_PATH | O_DIRECTORY, 0);
+	if ((fd == -ELOOP || fd == -ENOTDIR) && !k->w->through_link)
+		k->w->through_link = vx_arena_strdup(&k->w->a, k->base);
+	vx_io_close_fd(k->io, fd);
+	return fd >= 0 || fd == -ELOOP || fd == -ENOTDIR || fd == -ENOENT ? 0 : vx_fail_set(k->f, fd, "open", "%s", k->base);
+}
+
 static int walk_set(struct walker *k)
 {
 	int r = 0;
@@ -330,7 +342,7 @@ static int walk_set(struct walker *k)
 			r = walk_prefix(k, vx_globset_prefix(k->set, i));
 	while (r == 0 && k->n_todo)
 		r = list_dir(k, k->todo[--k->n_todo]);
-	return r;
+	return r < 0 || k->w->n_outs ? r : look_at_base(k);
 }
 
 static int cmp_out(const void *a, const void *b)
