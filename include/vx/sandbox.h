@@ -64,7 +64,11 @@ struct vx_sbx_facts {
 	int (*list)(void *self, const char *dir, struct vx_arena *a, struct vx_strs *ret);                         /* names, any order */
 	int (*readlink)(void *self, const char *path, struct vx_arena *a, char **ret);
 	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret); /* small files: a worktree's .git */
-	uid_t uid;                                                                     /* who runs the task */
+	/* Every entry below `dir`, a directory before what it holds, in any other order; links are not followed. `look` (the directory's path, the same pointer for
+	 * all its entries; a name; its type) says whether to enter. An absent `dir` is empty; what belongs to others and may not be read is left out. -EACCES for
+	 * what may not be read and is our own (it could be opened by who runs as us), -EFBIG beyond VX_MAX_FILES. */
+	int (*walk)(void *self, const char *dir, bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type), void *arg);
+	uid_t uid;           /* who runs the task */
 	const char *pw_home; /* the home directory that the user database knows for uid; NULL or "" none. Its credentials are hidden, too */
 };
 struct vx_sbx_facts vx_sbx_real_facts(void); /* the file system as this process sees it, its uid */
@@ -123,8 +127,10 @@ struct vx_sbx_request {
 	uint32_t n_skeleton;
 	const struct vx_withheld *withheld;
 	uint32_t n_withheld;
-	struct vx_strs absent_denies; /* mandatory denies that do not exist now: one that appears fails the task and is removed */
-	const char *wall;             /* the hidden workspace root */
+	struct vx_strs deny_in;    /* write grants that are looked through after the attempt: a name that no task may write, and that ... */
+	struct vx_strs deny_known; /* ... was not there before, fails the task and is removed */
+	bool git_config;           /* .git/config is not among those names */
+	const char *wall;          /* the hidden workspace root */
 	const char *cwd;
 	struct vx_strs env; /* "NAME=value" to set over the task's environment */
 	bool share_net;     /* the host's network */

@@ -97,10 +97,34 @@ static int fake_readfile(void *self, const char *path, struct vx_arena *a, char 
 	return 0;
 }
 
+static unsigned n_walked; /* directories that were listed by walks */
+static int walk_result;
+static int fake_walk(void *self, const char *d, bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type), void *arg)
+{
+	struct vx_strs names = {0};
+
+	if (walk_result < 0 || !find(d) || find(d)->type != VX_FACT_DIR)
+		return walk_result;
+	n_walked++;
+	fake_list(self, d, &arena, &names);
+	bool enter[128] = {false};
+	for (uint32_t i = 0; i < names.n; i++)
+		enter[i] = look(arg, d, names.v[i], find(vx_arena_printf(&arena, "%s/%s", d, names.v[i]))->type);
+	for (uint32_t i = 0; i < names.n; i++)
+		if (enter[i])
+			fake_walk(self, vx_arena_printf(&arena, "%s/%s", d, names.v[i]), look, arg);
+	return 0;
+}
+
 static struct vx_sbx_facts facts(void)
 {
-	return (struct vx_sbx_facts){
-		.lstat = fake_lstat, .list = fake_list, .readlink = fake_readlink, .readfile = fake_readfile, .uid = run_uid, .pw_home = pw_home};
+	return (struct vx_sbx_facts){.lstat = fake_lstat,
+		.list = fake_list,
+		.readlink = fake_readlink,
+		.readfile = fake_readfile,
+		.walk = fake_walk,
+		.uid = run_uid,
+		.pw_home = pw_home};
 }
 
 static int resolve(void)
@@ -408,12 +432,17 @@ static void denies(void **state)
 	assert_true(bound("/w/p/a/work/.git", true)); /* on itself: it cannot be renamed away */
 	assert_true(bound("/w/p/a/work/.git/hooks", false));
 	assert_true(bound("/w/p/a/work/.bashrc", false) && bound("/w/p/a/work/.vscode", false));
-	assert_true(vx_strs_has(req.absent_denies, "/w/p/a/work/.git/config"));
-	assert_true(vx_strs_has(req.absent_denies, "/w/p/a/work/.mcp.json"));
+	assert_int_equal(req.deny_in.n, 1);
+	assert_string_equal(req.deny_in.v[0], "/w/p/a/work");
+	assert_int_equal(req.deny_known.n, 3);
 	assert_int_equal(req.n_placeholders, 0); /* nothing is ever created for a deny */
+	file("/w/p/a/work/.git/config");
 	spec.decl.git_config = true;
 	assert_int_equal(resolve(), 0);
-	assert_false(vx_strs_has(req.absent_denies, "/w/p/a/work/.git/config"));
+	assert_null(mount_at("/w/p/a/work/.git/config"));
+	spec.decl.git_config = false;
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/p/a/work/.git/config", false));
 	sym("/w/p/a/work/.idea", "/opt");
 	assert_int_equal(resolve(), -EPERM);
 	/* a submodule's .git file decides where git looks */
@@ -430,6 +459,95 @@ static void denies(void **state)
 	WRITE("..", NULL);
 	assert_int_equal(resolve(), 0);
 	assert_true(bound("/w/p/a", true) && bound("/w/p/a/.profile", false));
+}
+
+static uint32_t order_of(const char *target)
+{
+	for (uint32_t i = 0; i < req.n_mounts; i++)
+		if (!strcmp(req.mounts[i].target, target))
+			return i;
+	return UINT32_MAX;
+}
+
+static void denies_at_any_depth(void **state)
+{
+	(void)state;
+	dir("/w/p/a/work");
+	dir("/w/p/a/work/x");
+	dir("/w/p/a/work/x/y");
+	file("/w/p/a/work/x/y/.mcp.json");
+	file("/w/p/a/work/x/y/.mcp.json5");
+	dir("/w/p/a/work/x/y/.idea");
+	dir("/w/p/a/work/x/y/.idea/.vscode"); /* read-only with what holds it */
+	dir("/w/p/a/work/z");
+	dir("/w/p/a/work/z/.git");
+	file("/w/p/a/work/z/.git/commondir");
+	dir("/w/p/a/work/z/.git/modules");
+	dir("/w/p/a/work/z/.git/objects");
+	dir("/w/p/a/work/z/.git/objects/.vscode");
+	dir("/w/p/a/work/plain");
+	file("/w/p/a/work/plain/vscode");
+	dir("/w/p/a/work/.hidden");
+	file("/w/p/a/work/.hidden/.zshrc");
+	WRITE("work/", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/p/a/work/x/y/.mcp.json", false) && bound("/w/p/a/work/x/y/.idea", false));
+	assert_true(bound("/w/p/a/work/z/.git/commondir", false) && bound("/w/p/a/work/z/.git/modules", false));
+	assert_true(bound("/w/p/a/work/.hidden/.zshrc", false));
+	/* what leads there is bound on itself, before what it holds, and once */
+	assert_true(bound("/w/p/a/work/x", true) && bound("/w/p/a/work/x/y", true) && bound("/w/p/a/work/z", true) && bound("/w/p/a/work/z/.git", true));
+	assert_true(order_of("/w/p/a/work") < order_of("/w/p/a/work/x") && order_of("/w/p/a/work/x") < order_of("/w/p/a/work/x/y") &&
+		    order_of("/w/p/a/work/x/y") < order_of("/w/p/a/work/x/y/.mcp.json"));
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < req.n_mounts; i++)
+		n += req.mounts[i].why == VX_WHY_DENY;
+	assert_int_equal(n, 5 + 5);
+	assert_null(mount_at("/w/p/a/work/plain"));
+	assert_null(mount_at("/w/p/a/work/x/y/.mcp.json5"));
+	assert_null(mount_at("/w/p/a/work/z/.git/objects"));
+	assert_int_equal(req.deny_known.n, 5);
+	sym("/w/p/a/work/plain/.profile", "elsewhere");
+	assert_int_equal(resolve(), -EPERM);
+	assert_non_null(strstr(err.what, "/w/p/a/work/plain/.profile"));
+}
+
+static void denies_in_packages(void **state)
+{
+	(void)state;
+	dir("/w/p/a/node_modules");
+	dir("/w/p/a/node_modules/dep");
+	dir("/w/p/a/node_modules/dep/.vscode");
+	dir("/w/p/a/node_modules/dep/.git");
+	file("/w/p/a/node_modules/dep/.git/config");
+	WRITE("node_modules/", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/w/p/a/node_modules/dep/.vscode"));
+	assert_true(bound("/w/p/a/node_modules/dep/.git/config", false) && bound("/w/p/a/node_modules/dep", true));
+}
+
+static void denies_cost_one_look(void **state)
+{
+	(void)state;
+	dir("/w/p/a/work");
+	dir("/w/p/a/work/x");
+	n_walked = 0;
+	WRITE("work/", "work/x/");
+	assert_int_equal(resolve(), 0);
+	assert_int_equal(n_walked, 2); /* a grant inside another is not looked through twice */
+	assert_int_equal(req.deny_in.n, 1);
+	WRITE("new/", NULL); /* what will be made is empty */
+	assert_int_equal(resolve(), 0);
+	assert_int_equal(n_walked, 2);
+	assert_int_equal(req.deny_in.n, 1);
+	WRITE("work/", NULL);
+	walk_result = -EACCES;
+	assert_int_equal(resolve(), -EACCES);
+	assert_non_null(strstr(err.what, "work/"));
+	assert_non_null(strstr(err.fix, "chmod"));
+	walk_result = -EFBIG;
+	assert_int_equal(resolve(), -EFBIG);
+	assert_non_null(strstr(err.what, "VX_MAX_FILES"));
+	walk_result = 0;
 }
 
 static void credentials(void **state)
@@ -632,6 +750,9 @@ int main(void)
 		cmocka_unit_test_setup(write_refusals, fresh),
 		cmocka_unit_test_setup(links, fresh),
 		cmocka_unit_test_setup(denies, fresh),
+		cmocka_unit_test_setup(denies_at_any_depth, fresh),
+		cmocka_unit_test_setup(denies_in_packages, fresh),
+		cmocka_unit_test_setup(denies_cost_one_look, fresh),
 		cmocka_unit_test_setup(credentials, fresh),
 		cmocka_unit_test_setup(pipes_to_init, fresh),
 		cmocka_unit_test_setup(dependencies, fresh),

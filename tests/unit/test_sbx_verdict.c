@@ -100,14 +100,16 @@ static void requests_travel(void **state)
 		{.kind = VX_MNT_BIND, .why = VX_WHY_WRITE, .source = "/w/\xff\n", .target = "/w/\xff\n", .grant = "*", .writable = true}};
 	static const struct vx_placeholder places[] = {{"/w/d", "d/", true, false}, {"/o/f", "f", false, true}};
 	static const struct vx_skeleton skeleton[] = {{"/w/l", "../x"}, {"/w/p", NULL}};
-	static const char *const absent[] = {"/w/.vscode"};
+	static const char *const deny[] = {"/w/d", "/w/d/.vscode"};
 	struct vx_sbx_request q = {.mounts = mounts,
 				      .n_mounts = 2,
 				      .placeholders = places,
 				      .n_placeholders = 2,
 				      .skeleton = skeleton,
 				      .n_skeleton = 2,
-				      .absent_denies = {absent, 1},
+				      .deny_in = {deny, 1},
+				      .deny_known = {deny + 1, 1},
+				      .git_config = true,
 				      .wall = "/w",
 				      .cwd = "/w/p",
 				      .pty = true,
@@ -125,7 +127,8 @@ static void requests_travel(void **state)
 	assert_true(got.mounts[1].writable && !got.mounts[0].writable && got.mounts[0].source_is_dir && !got.mounts[0].source);
 	assert_true(got.placeholders[0].is_dir && got.placeholders[1].outside);
 	assert_null(got.skeleton[1].link_target);
-	assert_string_equal(got.absent_denies.v[0], "/w/.vscode");
+	assert_true(got.deny_in.n == 1 && got.deny_known.n == 1 && got.git_config);
+	assert_string_equal(got.deny_known.v[0], "/w/d/.vscode");
 	assert_true(got.pty && got.no_unix && !got.share_net && !got.nesting);
 	/* cut anywhere, or with any byte changed, it is refused or harmless: never a crash, never a relative path */
 	for (size_t n = 0; n < b.len; n++)

@@ -1,4 +1,5 @@
 /* One task in the box host: from its request to its verdict. */
+#include "denies.h"
 #include "host.h"
 
 #include "vx/clock.h"
@@ -283,7 +284,7 @@ void attempt_end(struct host *h)
 	}
 	judge(a);
 	clean_up(h, &untouched);
-	if (place_enforce_absent(h->root_fd, a->r.absent_denies, &lines) > 0) {
+	if (deny_enforce(h->root_fd, &a->r, &lines) > 0) {
 		a->done.flags |= VX_DONE_VIOLATION;
 		add_text(a, vx_buf_str(&lines));
 	}
@@ -321,7 +322,7 @@ void attempt_abandon(struct host *h)
 		reap_all();
 		clean_up(h, NULL);
 		struct vx_buf lines = VX_BUF(1 << 16);
-		place_enforce_absent(h->root_fd, h->at.r.absent_denies, &lines);
+		deny_enforce(h->root_fd, &h->at.r, &lines);
 		vx_buf_free(&lines);
 		forget(h);
 	}

@@ -241,7 +241,8 @@ static int check_init(const struct vx_box *b, struct vx_err *err)
 	int fd = b->opts.init_fd;
 
 	if (fd < 0) {
-		vx_err_set(err, -ENOENT, "sandbox not available: vx-init is missing: neither beside vx nor in ../libexec/vx is there a file of that name");
+		vx_err_set(err, -ENOENT,
+			"sandbox not available: vx-init is missing: neither beside vx nor in ../libexec/vx is there a file of that name");
 		return vx_err_fix(err, "install vx whole, by make install");
 	}
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && faccessat(fd, "", X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0)

@@ -1,4 +1,6 @@
 /* The resolver's facts from the file system that this process sees. */
+#include "denies.h"
+
 #include "vx/arena.h"
 #include "vx/buf.h"
 #include "vx/fd.h"
@@ -83,6 +85,12 @@ static int real_readfile(void *self, const char *path, struct vx_arena *a, char 
 	return r < 0 ? r : 0;
 }
 
+static int real_walk(void *self, const char *dir, bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type), void *arg)
+{
+	(void)self;
+	return deny_walk(AT_FDCWD, dir, false, look, arg);
+}
+
 /* Asked once per process: the answer may come over the network. */
 static const char *passwd_home(void)
 {
@@ -101,6 +109,7 @@ struct vx_sbx_facts vx_sbx_real_facts(void)
 		.list = real_list,
 		.readlink = real_readlink,
 		.readfile = real_readfile,
+		.walk = real_walk,
 		.uid = geteuid(),
 		.pw_home = passwd_home()};
 }

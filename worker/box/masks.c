@@ -1,4 +1,4 @@
-/* What is taken away again on top of what was granted: credential stores, mandatory denies, socket directories. And devices. */
+/* What is taken away again on top of what was granted: credential stores, socket directories. And devices. */
 #include "resolve.h"
 
 #include <errno.h>
@@ -108,101 +108,6 @@ int sbx_masks(struct sbx_work *w, struct vx_strs masks)
 	for (uint32_t i = 0; i < masks.n && r == 0; i++)
 		if (!vx_strs_has(vx_strlist_done(&w->unmasked), masks.v[i]) && sbx_visible(w, masks.v[i]))
 			r = hide(w, masks.v[i], VX_WHY_CREDENTIAL);
-	return r;
-}
-
-static const char *const denied[] = {".git/hooks", ".git/config", ".bashrc", ".zshrc", ".profile", ".gitconfig", ".mcp.json", ".vscode", ".idea"};
-enum { DENIED_GIT_CONFIG = 1 };
-
-/* The denied name that `path` is or lies in, looking only below `base`. */
-const char *sbx_denied_name(const struct sbx_work *w, const char *path, const char *base)
-{
-	const char *rel = vx_path_below(path, base);
-
-	for (; rel && *rel; rel = strchr(rel, '/') ? strchr(rel, '/') + 1 : NULL)
-		for (size_t i = 0; i < sizeof denied / sizeof *denied; i++) {
-			size_t n = strlen(denied[i]);
-			if (i == DENIED_GIT_CONFIG && w->s->decl.git_config)
-				continue;
-			if (!strncmp(rel, denied[i], n) && (rel[n] == '/' || !rel[n]))
-				return denied[i];
-		}
-	return NULL;
-}
-
-static bool bound_already(const struct sbx_work *w, const char *path)
-{
-	for (uint32_t i = 0; i < w->n_mounts; i++)
-		if (w->mounts[i].why == VX_WHY_DENY && vx_streq(w->mounts[i].target, path))
-			return true;
-	return false;
-}
-
-static int refuse_link(struct sbx_work *w, const char *path, const char *grant)
-{
-	vx_err_set(w->err, -EPERM,
-		"sandbox: allow.write \"%s\" holds %s, which no task may change and which is a symbolic link: a link cannot be protected", grant,
-		path);
-	return vx_err_fix(w->err, "replace the link by what it names, or grant a narrower directory");
-}
-
-/* One denied name in directory `top`, which the task may write. Existing: read-only, and what leads to it bound on itself, since a mount point cannot be
- * renamed. Absent: remembered, to be looked for afterwards. */
-static int deny(struct sbx_work *w, const char *top, const char *name, const char *grant)
-{
-	const char *slash = strchr(name, '/'), *path = vx_path_join(w->a, top, name);
-	struct sbx_place p = {0};
-
-	if (slash) {
-		const char *parent = vx_path_join(w->a, top, vx_arena_strndup(w->a, name, (size_t)(slash - name)));
-		int r = sbx_lstat(w, parent, &p);
-		if (r < 0)
-			return r;
-		if (p.type == VX_FACT_LINK)
-			return refuse_link(w, parent, grant);
-		if (p.type != VX_FACT_NONE && !bound_already(w, parent)) /* a `.git` that is a file decides where git looks: read-only itself */
-			sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, parent, grant, p.type == VX_FACT_DIR, p.type == VX_FACT_DIR);
-		if (p.type != VX_FACT_NONE && p.type != VX_FACT_DIR)
-			return 0;
-	}
-	int r = sbx_lstat(w, path, &p);
-	if (r < 0)
-		return r;
-	if (p.type == VX_FACT_LINK)
-		return refuse_link(w, path, grant);
-	if (p.type == VX_FACT_NONE)
-		vx_strlist_add(&w->absent, w->a, path);
-	else if (!bound_already(w, path))
-		sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, path, grant, false, p.type == VX_FACT_DIR);
-	return 0;
-}
-
-int sbx_denies(struct sbx_work *w, const struct sbx_bind *b)
-{
-	const char *tops[2] = {b->path, w->project};
-	int r = 0, n = vx_path_within(w->project, b->path) && !vx_streq(w->project, b->path) ? 2 : 1;
-
-	if (!b->is_dir)
-		return 0;
-	for (int t = 0; t < n; t++) {
-		struct sbx_place p = {0};
-		if (t) { /* the directories between grant and project must stay where they are */
-			const char *at = b->path, *rest = vx_path_below(w->project, b->path);
-			while (*rest) {
-				size_t k = strcspn(rest, "/");
-				at = vx_path_join(w->a, at, vx_arena_strndup(w->a, rest, k));
-				rest += k + (rest[k] == '/');
-				r = sbx_lstat(w, at, &p);
-				if (r < 0 || p.type != VX_FACT_DIR)
-					return r;
-				if (!bound_already(w, at))
-					sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, at, b->grant, true, true);
-			}
-		}
-		for (size_t i = 0; i < sizeof denied / sizeof *denied && r == 0; i++)
-			if (i != DENIED_GIT_CONFIG || !w->s->decl.git_config)
-				r = deny(w, tops[t], denied[i], b->grant);
-	}
 	return r;
 }
 

@@ -26,7 +26,5 @@ struct place_set {
 int place_make(struct place_set *p, int root_fd, const char *record_dir, const struct vx_sbx_request *r, struct vx_err *err);
 /* Removes what is untouched; `untouched` (may be NULL) is told the file grants that named nothing, one line each. Idempotent. */
 void place_sweep(struct place_set *p, struct vx_buf *untouched);
-/* Mandatory denies that were absent and have appeared: removed, one line each. Returns how many. */
-int place_enforce_absent(int root_fd, struct vx_strs absent, struct vx_buf *lines);
 
 #endif

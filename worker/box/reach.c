@@ -127,7 +127,7 @@ struct vx_json *vx_sbx_request_json(const struct vx_sbx_request *r)
 	vx_json_set(o, "placeholders", places);
 	vx_json_set(o, "skeleton", skeleton);
 	vx_json_set(o, "withheld", withheld);
-	vx_json_set(o, "absentDenies", strings(r->absent_denies));
+	vx_json_set(o, "deniedNamesIn", strings(r->deny_in));
 	vx_json_set(o, "env", strings(r->env));
 	vx_json_set(o, "network", vx_json_new_bool(r->share_net));
 	vx_json_set(o, "unixSockets", r->unix_all ? vx_json_new_bool(true) : strings(r->unix_paths));

@@ -48,8 +48,7 @@ static int refuse_unsupported(struct sbx_work *w)
 	return 0;
 }
 
-/* Order of paths in which a directory stands directly before all that it holds. */
-static int path_order(const char *a, const char *b)
+int sbx_path_order(const char *a, const char *b)
 {
 	for (; *a && *a == *b; a++)
 		b++;
@@ -60,7 +59,7 @@ static int path_order(const char *a, const char *b)
 static int bind_order(const void *a, const void *b)
 {
 	const struct sbx_bind *x = a, *y = b;
-	int c = path_order(x->path, y->path);
+	int c = sbx_path_order(x->path, y->path);
 
 	return c ? c : x->is_dir != y->is_dir ? (int)y->is_dir - (int)x->is_dir : (int)x->why - (int)y->why;
 }
@@ -68,7 +67,7 @@ static int bind_order(const void *a, const void *b)
 static int skeleton_order(const void *a, const void *b)
 {
 	const struct vx_skeleton *x = a, *y = b;
-	int c = path_order(x->path, y->path);
+	int c = sbx_path_order(x->path, y->path);
 
 	return c ? c : !!x->link_target - !!y->link_target;
 }
@@ -127,9 +126,12 @@ static int emit_mounts(struct sbx_work *w, struct vx_strs masks)
 	}
 	if (r == 0)
 		r = sbx_masks(w, masks);
-	for (uint32_t i = 0; i < w->late.n && r == 0; i++)
-		sbx_mount(w, VX_MNT_BIND, w->late.v[i].why, w->late.v[i].path, w->late.v[i].grant, w->late.v[i].why == VX_WHY_WRITE,
-			w->late.v[i].is_dir);
+	for (uint32_t i = 0; i < w->late.n && r == 0; i++) {
+		const struct sbx_bind *b = &w->late.v[i];
+		sbx_mount(w, VX_MNT_BIND, b->why, b->path, b->grant, b->why == VX_WHY_WRITE, b->is_dir);
+		if (b->why == VX_WHY_WRITE)
+			r = sbx_denies(w, b);
+	}
 	if (r == 0)
 		r = sbx_devices(w);
 	if (r == 0 && w->n_mounts > VX_MAX_MOUNTS)
@@ -169,7 +171,9 @@ static void fill(struct sbx_work *w, struct vx_sbx_request *ret)
 		.n_skeleton = w->n_skeleton,
 		.withheld = w->withheld,
 		.n_withheld = w->n_withheld,
-		.absent_denies = vx_strlist_done(&w->absent),
+		.deny_in = vx_strlist_done(&w->deny_in),
+		.deny_known = vx_strlist_done(&w->deny_known),
+		.git_config = d->git_config,
 		.wall = w->s->root,
 		.cwd = w->project,
 		.env = vx_strlist_done(&env),
@@ -229,5 +233,6 @@ int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, st
 	int r = resolve(&w, ret);
 
 	vx_map_free(&w.known_dirs);
+	vx_map_free(&w.bound_dirs);
 	return r;
 }

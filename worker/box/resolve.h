@@ -2,7 +2,8 @@
  *
  *   resolve.c  the order of work, and the mounts in their order        grants.c  one line of config -> paths: prefix, links, globs
  *   walls.c    what must stay hidden, and what a write may not touch   deps.c    node_modules and linked packages
- *   masks.c    credential stores, mandatory denies, sockets, devices   reach.c   write reach, JSON */
+ *   masks.c    credential stores, sockets, devices                     reach.c   write reach, JSON
+ *   denies.c   the names that no task may change */
 #ifndef VX_BOX_RESOLVE_H
 #define VX_BOX_RESOLVE_H
 
@@ -72,7 +73,8 @@ struct sbx_work {
 	uint32_t n_withheld, cap_withheld;
 	struct vx_mount *mounts;
 	uint32_t n_mounts, cap_mounts;
-	struct vx_strlist absent;
+	struct vx_strlist deny_in, deny_known;
+	struct vx_map bound_dirs; /* bound on themselves, so that they cannot be renamed away */
 };
 
 /* Room for one more item in an arena array that doubles. */
@@ -109,12 +111,14 @@ int sbx_dependencies(struct sbx_work *w);
 int sbx_credentials(struct sbx_work *w, struct vx_strs *ret); /* the credential stores that exist, canonical */
 const char *sbx_mask_over(struct vx_strs masks, const char *path);
 int sbx_masks(struct sbx_work *w, struct vx_strs masks);
-const char *sbx_denied_name(const struct sbx_work *w, const char *path, const char *base);
-int sbx_denies(struct sbx_work *w, const struct sbx_bind *b);
 int sbx_sockets(struct sbx_work *w);
 int sbx_devices(struct sbx_work *w);
 
+/* denies.c */
+int sbx_denies(struct sbx_work *w, const struct sbx_bind *b);
+
 /* resolve.c */
+int sbx_path_order(const char *a, const char *b); /* for sorting: a directory stands directly before all that it holds */
 void sbx_mount(struct sbx_work *w, enum vx_mount_kind kind, enum vx_mount_why why, const char *path, const char *grant, bool writable, bool is_dir);
 bool sbx_visible(
 	const struct sbx_work *w, const char *path); /* would be seen before masks: not behind the wall or the private /tmp, or bound there */

@@ -1,4 +1,5 @@
 /* Walls: nested projects, .git, .vx, the cache directory; by path, whether they exist or not. */
+#include "denies.h"
 #include "resolve.h"
 
 #include <errno.h>
@@ -151,7 +152,7 @@ int sbx_refuse_write(struct sbx_work *w, const struct sbx_grant *g, const char *
 			continue;
 		return refuse(w, g, path, "lies in", sbx_wall_name(wall), wall->path);
 	}
-	const char *denied = sbx_denied_name(w, path, vx_path_within(path, w->s->root) ? w->s->root : "/");
+	const char *denied = deny_name_in(path, vx_path_within(path, w->s->root) ? w->s->root : "/", w->s->decl.git_config);
 	if (denied)
 		return refuse(w, g, path, "no task may change:", denied, "");
 	return vx_path_within(path, w->s->root) ? 0 : refuse_outside(w, g, path);

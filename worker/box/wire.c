@@ -78,16 +78,17 @@ static void put_strs(struct vx_buf *b, struct vx_strs s)
 		put_str(b, s.v[i]);
 }
 
-enum { F_NET = 1, F_UNIX_ALL = 2, F_NO_UNIX = 4, F_PTY = 8, F_NESTING = 16, F_WEAKER = 32 };
+enum { F_NET = 1, F_UNIX_ALL = 2, F_NO_UNIX = 4, F_PTY = 8, F_NESTING = 16, F_WEAKER = 32, F_GIT_CONFIG = 64 };
 
 int box_request_encode(const struct vx_sbx_request *r, const char *record_dir, struct vx_buf *b)
 {
 	vx_buf_u32le(b, (r->share_net ? F_NET : 0) | (r->unix_all ? F_UNIX_ALL : 0) | (r->no_unix ? F_NO_UNIX : 0) | (r->pty ? F_PTY : 0) |
-				(r->nesting ? F_NESTING : 0) | (r->weaker ? F_WEAKER : 0));
+				(r->nesting ? F_NESTING : 0) | (r->weaker ? F_WEAKER : 0) | (r->git_config ? F_GIT_CONFIG : 0));
 	put_str(b, record_dir);
 	put_str(b, r->wall);
 	put_str(b, r->cwd);
-	put_strs(b, r->absent_denies);
+	put_strs(b, r->deny_in);
+	put_strs(b, r->deny_known);
 	vx_buf_u32le(b, r->n_mounts);
 	for (uint32_t i = 0; i < r->n_mounts; i++) {
 		const struct vx_mount *m = &r->mounts[i];
@@ -167,6 +168,15 @@ static uint32_t get_count(struct reader *d, size_t least)
 	return n;
 }
 
+static struct vx_strs get_paths(struct reader *d)
+{
+	struct vx_strlist l = {0};
+
+	for (uint32_t i = get_count(d, 4); i > 0 && !d->bad; i--)
+		vx_strlist_add(&l, d->a, get_path(d));
+	return vx_strlist_done(&l);
+}
+
 static void get_mounts(struct reader *d, struct vx_sbx_request *r)
 {
 	r->n_mounts = get_count(d, 20);
@@ -192,7 +202,6 @@ int box_request_decode(const void *p, size_t n, struct vx_arena *a, struct vx_sb
 {
 	struct reader d = {.p = p, .left = n, .a = a};
 	struct vx_sbx_request r = {0};
-	struct vx_strlist absent = {0};
 	uint32_t flags = get_u32(&d);
 
 	r.share_net = flags & F_NET;
@@ -201,12 +210,12 @@ int box_request_decode(const void *p, size_t n, struct vx_arena *a, struct vx_sb
 	r.pty = flags & F_PTY;
 	r.nesting = flags & F_NESTING;
 	r.weaker = flags & F_WEAKER;
+	r.git_config = flags & F_GIT_CONFIG;
 	const char *record_dir = get_path(&d);
 	r.wall = get_path(&d);
 	r.cwd = get_path(&d);
-	for (uint32_t i = get_count(&d, 4); i > 0 && !d.bad; i--)
-		vx_strlist_add(&absent, a, get_path(&d));
-	r.absent_denies = vx_strlist_done(&absent);
+	r.deny_in = get_paths(&d);
+	r.deny_known = get_paths(&d);
 	get_mounts(&d, &r);
 	r.n_placeholders = get_count(&d, 12);
 	struct vx_placeholder *q = vx_arena_array(a, r.n_placeholders, sizeof *q);

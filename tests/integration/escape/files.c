@@ -128,6 +128,31 @@ static int replace_denied_file(void)
 	close(open("work/evil", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
 	return must_fail(rename("work/evil", "work/.bashrc")) | must_fail(unlink("work/.bashrc")) | can_write("work/.bashrc");
 }
+static int write_nested_deny(void)
+{
+	return can_write("work/sub/deep/.vscode/settings.json") | can_write("work/sub/deep/.vscode/new") | can_write("work/sub/deep/.mcp.json") |
+	       can_write("work/sub/clone/.git/config") | must_fail(unlink("work/sub/clone/.git/config")) |
+	       must_fail(unlink("work/sub/deep/.vscode/settings.json")) | must_fail(chmod("work/sub/deep/.mcp.json", 0777)) |
+	       must_fail(link("work/sub/deep/.mcp.json", "work/sub/mcp")) | must_fail(truncate("work/sub/deep/.mcp.json", 0));
+}
+static int rename_ancestor_of_nested_deny(void)
+{
+	mkdir("dist/swap", 0755);
+	int r = must_fail(rename("work/sub/deep/.vscode", "work/sub/deep/v")) | must_fail(rename("work/sub/deep", "work/sub/deep2")) |
+		must_fail(rename("work/sub", "work/sub2")) | must_fail(rename("work/sub/clone/.git", "work/sub/clone/g")) |
+		must_fail(syscall(SYS_renameat2, AT_FDCWD, "work/sub/deep", AT_FDCWD, "dist/swap", 2 /* RENAME_EXCHANGE */)) |
+		must_fail(rename("dist/swap", "work/sub/deep")) | must_fail(rmdir("work/sub/deep"));
+	rmdir("dist/swap");
+	return r;
+}
+static int replace_nested_deny_from_inside(void)
+{
+	int d = open("work/sub/deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	/* by descriptor, and standing in it */
+	return must_fail(renameat(d, ".vscode", d, "v")) | must_fail(unlinkat(d, ".mcp.json", 0)) | (chdir("work/sub/deep") < 0 ? CANNOT : HELD) |
+	       must_fail(rename(".mcp.json", "m")) | must_fail(symlinkat("/etc", d, ".vscode")) | must_fail(rename("../deep", "../d"));
+}
 static int write_through_open_parent(void)
 {
 	int d = open("work/.git", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -249,6 +274,8 @@ const struct attempt file_attempts[] = {{"read-sibling", read_sibling}, {"read-r
 	{"write-through-proc-root", write_through_proc_root}, {"read-host-tmp", read_host_tmp}, {"climb-above-root", climb_above_root},
 	{"wall-shows-names", wall_shows_names}, {"read-vx-directory", read_vx_directory}, {"read-git-directory", read_git_directory},
 	{"write-git-hook", write_git_hook}, {"write-denied-hook", write_denied_hook}, {"rename-ancestor-of-deny", rename_ancestor_of_deny},
+	{"write-nested-deny", write_nested_deny}, {"rename-ancestor-of-nested-deny", rename_ancestor_of_nested_deny},
+	{"replace-nested-deny-from-inside", replace_nested_deny_from_inside},
 	{"replace-denied-file", replace_denied_file}, {"write-through-open-parent", write_through_open_parent},
 	{"rename-granted-directory", rename_granted_directory}, {"read-credentials", read_credentials}, {"uncover-credentials", uncover_credentials},
 	{"read-through-magic-links", read_through_magic_links}, {"read-proc-mounts-source", read_proc_mounts_source},

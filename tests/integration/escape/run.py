@@ -18,7 +18,8 @@ A = WS + "/pkgs/a"
 
 def make_tree():
     for f in ["secret", "pkgs/b/secret", ".git/config", ".vx/cache/entry", "pkgs/a/src/x", "pkgs/a/work/.git/config", "pkgs/a/work/.git/HEAD",
-              "pkgs/a/work/.bashrc", "pkgs/a/work/sub/f"]:
+              "pkgs/a/work/.bashrc", "pkgs/a/work/sub/f", "pkgs/a/work/sub/deep/.vscode/settings.json", "pkgs/a/work/sub/deep/.mcp.json",
+              "pkgs/a/work/sub/clone/.git/config", "pkgs/a/work/sub/clone/.git/HEAD"]:
         put(f"{WS}/{f}")
     for d in [f"{WS}/.git/hooks", f"{A}/work/.git/hooks", f"{A}/dist", OUT]:
         os.makedirs(d, exist_ok=True)
@@ -132,6 +133,32 @@ def absent_denies():
         r, out = run([task(command)])
         tap(r[0]["flags"] & 4 and name in r[0]["text"] and not os.path.lexists(f"{A}/work/{name}"), f"{name} that appears fails the task and is removed",
             f"{r} {out}")
+    for name, command in [("sub/new/.vscode", "mkdir -p work/sub/new/.vscode"), ("sub/clone/.git/hooks", "mkdir work/sub/clone/.git/hooks"),
+                          ("sub/clone/.git/commondir", "echo ../../evil >work/sub/clone/.git/commondir"),
+                          ("sub/moved/.git/config", "mkdir -p work/t/x && echo x >work/t/x/config && mkdir work/sub/moved && mv work/t/x work/sub/moved/.git"),
+                          ("sub/tree/.git", "mkdir work/sub/tree && echo gitdir: /tmp/x >work/sub/tree/.git"),
+                          ("node_modules/d/.git/config", "mkdir -p work/node_modules/d/.git && echo x >work/node_modules/d/.git/config")]:
+        r, out = run([task(command)])
+        tap(r[0]["flags"] & 4 and name in r[0]["text"] and not os.path.lexists(f"{A}/work/{name}"), f"{name}, at any depth, fails the task and is removed",
+            f"{r} {out}")
+    r, out = run([task("mkdir -p work/node_modules/d/.vscode work/sub/vscode && echo x >work/sub/x.mcp.json && ln -s / work/sub/link")])
+    tap(verdict(r[0]) == 0 and not r[0]["flags"], "editors' settings in packages, names that are alike, links to elsewhere: nobody minds", f"{r} {out}")
+    subprocess.run(["rm", "-rf", A + "/work/sub/moved", A + "/work/sub/tree", A + "/work/node_modules", A + "/work/sub/link", A + "/work/t"],
+                   check=True)
+    r, out = run([task("mkdir -p work/shut/b/.idea/x && chmod 0 work/shut/b/.idea work/shut/b work/shut")])
+    os.chmod(A + "/work/shut", 0o700)
+    os.chmod(A + "/work/shut/b", 0o700)
+    tap(r[0]["flags"] & 4 and "has been removed" in r[0]["text"] and os.listdir(A + "/work/shut/b") == [], "in a directory closed to its owner, too",
+        f"{r} {out}")
+    r, out = run([task("mkdir -p work/shut/c && chmod 0 work/shut")])
+    tap(verdict(r[0]) == 0 and not r[0]["flags"] and os.lstat(A + "/work/shut").st_mode & 0o777 == 0, "a directory that was closed stays closed", f"{r} {out}")
+    r, out = run([task("true")])
+    if os.getuid():
+        tap(r[0]["kind"] == "refused" and "chmod -R u+rX" in r[0]["text"], "and the next task that may write there is refused, with the fix", f"{r} {out}")
+    else:
+        tap(verdict(r[0]) == 0, "and root looks through it", f"{r} {out}")
+    os.chmod(A + "/work/shut", 0o700)
+    subprocess.run(["rm", "-rf", A + "/work/shut"], check=True)
     os.makedirs(A + "/fresh")
     victim = A + "/victim"
     os.makedirs(victim + "/hooks")
