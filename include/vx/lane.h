@@ -74,6 +74,7 @@ struct vx_lane_event {
 	bool ok;            /* CLEANED, RESTORED: done; SETTLED: the row is committed */
 	bool up_to_date;    /* RESTORED: everything was in place, nothing was written */
 	bool moved;         /* SETTLED, not ok: inputs moved while the task ran; text names what */
+	bool not_portable;  /* SETTLED, ok: an output holds the root's path, so that only this root can use the entry */
 	uint64_t bytes;     /* RESTORED: bytes written; SETTLED: bytes of the artifact */
 	uint32_t n_outputs; /* SETTLED */
 	const void *log;    /* RESTORED: the stored log */

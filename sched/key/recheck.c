@@ -17,7 +17,8 @@ void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret)
 		.looked_ns = f->looked_ns};
 }
 
-int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in)
+/* `written`: a file that has been written since counts as moved though its bytes are the same again, for nobody knows what they were in between. */
+static int input_moved(struct vx_keyer *k, const struct vx_key_input *in, bool written)
 {
 	int fd = vx_source_fd(k->src);
 	bool exec = vx_source_trusts_exec(k->src);
@@ -32,6 +33,8 @@ int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in)
 		return 1;
 	if (vx_fstat_equal(&f.st, &was) && !vx_fstat_racy(&was, in->looked_ns))
 		return 0;
+	if (written && (f.st.size != in->size || f.st.mtime_ns != in->mtime_ns || f.st.ino != in->ino))
+		return 1;
 	r = vx_identity_take(fd, in->path, vx_source_kind(k->src), exec, &f);
 	if (r == -ENOENT || r == -EBUSY)
 		return 1;
@@ -40,10 +43,15 @@ int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in)
 	return memcmp(&f.oid, &in->oid, sizeof f.oid) != 0 || (f.mode != in->mode && (exec || (f.mode ^ in->mode) & 0170000));
 }
 
+int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in)
+{
+	return input_moved(k, in, false);
+}
+
 static int manifest_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
 {
 	if (r->manifest.mode) {
-		int res = vx_key_input_moved(k, &r->manifest);
+		int res = input_moved(k, &r->manifest, true);
 		if (res == 0 && r->manifest.mode == 0120000) {
 			struct fixed_file now;
 			res = vx_key_read_through(vx_source_fd(k->src), r->manifest.path, &now);
@@ -121,7 +129,7 @@ int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *pub, char *re
 	if (res == 0)
 		res = manifest_moved(k, r, ret_what, cap);
 	for (uint32_t i = 0; res == 0 && i < pub->n_inputs; i++) {
-		res = vx_key_input_moved(k, &pub->inputs[i]);
+		res = input_moved(k, &pub->inputs[i], true);
 		if (res)
 			snprintf(ret_what, cap, "%s", pub->inputs[i].path);
 	}

@@ -42,7 +42,12 @@ static void settle(struct vx_lane *l, struct vx_pending *p, int r)
 	if (r == 0) {
 		atomic_fetch_add(&l->n_saves, 1);
 		vx_lane_send(l,
-			&(struct vx_lane_event){.kind = VX_LANE_SETTLED, .task = p->task, .ok = true, .bytes = p->bytes, .n_outputs = p->n_outputs},
+			&(struct vx_lane_event){.kind = VX_LANE_SETTLED,
+				.task = p->task,
+				.ok = true,
+				.not_portable = p->not_portable,
+				.bytes = p->bytes,
+				.n_outputs = p->n_outputs},
 			NULL, NULL);
 		return;
 	}

@@ -170,6 +170,7 @@ static int send_row(
 		c->row = enc.data;
 		c->id = vx_xstrdup(j->id);
 		c->settles = true;
+		c->not_portable = !p->portable;
 		c->task = j->task;
 		c->n_outputs = w->n_outs;
 		c->bytes = p->bytes;

@@ -162,8 +162,10 @@ static void settled(struct loop *l, const struct vx_lane_event *e)
 	vx_buf_free(&t->packed);
 	if (!e->ok) {
 		l->not_saved++;
-		if (e->text[0])
-			vx_report_warn(l->report, "vx run: %s: not saved: %s", l->g->tasks[e->task].id, e->text);
+		if (e->text[0] && !l->first_signal) /* after an interrupt that is what was asked for, and the end has the count */
+			vx_report_warn(l->report, "vx run: %s", e->text);
+	} else if (e->not_portable && !l->not_portable++) {
+		l->not_portable_task = e->task;
 	}
 	loop_event(l, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = e->task, .ok = e->ok, .moved = e->moved});
 }

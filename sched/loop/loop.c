@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -390,8 +391,20 @@ static uint64_t critical_path(const struct loop *l)
 	return most;
 }
 
+static void say_not_portable(const struct loop *l)
+{
+	char more[48] = "";
+	if (!l->not_portable)
+		return;
+	if (l->not_portable > 1)
+		snprintf(more, sizeof more, " and %u more task%s", l->not_portable - 1, l->not_portable == 2 ? "" : "s");
+	vx_report_warn(l->report, "vx run: outputs of %s%s hold the path of this workspace: what was saved of them is used here alone",
+		l->g->tasks[l->not_portable_task].id, more);
+}
+
 static void finish(struct loop *l)
 {
+	say_not_portable(l);
 	const char *note = l->store ? vx_store_note(l->store) : NULL;
 	if (note && !l->said_note)
 		vx_report_warn(l->report, "vx run: %s", note);

@@ -103,6 +103,7 @@ struct loop {
 	int code;
 	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns;
 	uint64_t last_exit_ns; /* of any attempt: what passes from then to the end is waiting for saves */
+	uint32_t not_portable, not_portable_task; /* saves whose outputs hold the root's path, and the first of them */
 	uint32_t not_saved, up_to_date, restored, missed, nocache;
 	uint64_t saved_ns;
 };

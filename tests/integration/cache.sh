@@ -135,6 +135,12 @@ is 'an input edited meanwhile: the result stands' "$rc $(ran)" '0 a'
 like 'that it is not saved is said, naming the file' "$out$err" 'src/x'
 vx run build --all
 is 'and it was not' "$rc $(ran)" '0 a'
+one 'mkdir -p dist; cp src/x keep; echo other >src/x; cp src/x dist/; cat keep >src/x'
+vx run build --all
+like 'an input edited meanwhile and put back: what was made is not saved' "$out$err" 'inputs changed while it ran: p/a/src/x'
+vx run build --all
+is 'and runs again' "$rc $(ran)" '0 a a'
+rm p/a/keep
 one 'mkdir -p dist; cp src/x dist/; [ -e src/late ] || echo late >src/late'
 vx run build --all
 like 'an input that appeared meanwhile' "$out$err" 'src/late'

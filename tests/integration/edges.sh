@@ -163,6 +163,21 @@ rm p/a/src/fifo
 project a <<<"$(cached "mkdir -p dist; mkfifo dist/fifo; echo x >dist/x; echo a >>$W/ran")"
 VX_WAIT=20 vx run a#build
 is 'a fifo among the outputs: the run is fine' "$rc $(ran)" '0 a'
-like 'and that it is not saved is said' "$err$out" 'fifo'
+is 'and that it is not saved is said' "$err" 'vx run: a#build was not saved: p/a/dist/fifo is a FIFO'
+like 'and counted at the end' "$out" '1 not saved'
+
+# outputs that hold the path of the workspace
+project a <<<"$(cached "mkdir -p dist; pwd >dist/x; echo a >>$W/ran")"
+vx run a#build
+like 'outputs that hold the path are named' "$err" 'outputs of a#build hold the path of this workspace'
+vx cache stats
+like 'and counted' "$out" '1 holds? this workspace'
+: >"$W/ran"
+cp -a . "$W/moved"
+store=$PWD/.vx/cache
+cd "$W/moved" || exit 1
+vx run a#build --cache-dir "$store"
+is 'in another place it is a miss' "$rc $(ran)" '0 a'
+is 'which makes what is right there' "$(cat "$W/moved/p/a/dist/x")" "$W/moved/p/a"
 
 done_testing

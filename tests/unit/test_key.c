@@ -281,11 +281,18 @@ static void recheck(void **state)
 	vxt_write(t.dir, "a/src/x.log", "1");
 	vxt_write(t.dir, "a/src/gen/out", "1");
 	vxt_write(t.dir, "b/new", "1");
+	kt_sh(&t, "cp -p a/src/f was && cp -p a/package.json manifest");
 	kt_sh(&t, "touch a/src/f");
-	check_moved(k, r, NULL);
-	vxt_write(t.dir, "a/src/f", "2");
+	check_moved(k, r, "a/src/f"); /* there may have been other bytes for a while */
+	kt_sh(&t, "printf 2 >a/src/f");
 	check_moved(k, r, "a/src/f");
-	vxt_write(t.dir, "a/src/f", "1");
+	kt_sh(&t, "printf 1 >a/src/f");
+	check_moved(k, r, "a/src/f");
+	kt_sh(&t, "touch -r was a/src/f; ln a/src/f link; rm link");
+	check_moved(k, r, NULL);
+	kt_sh(&t, "printf '{}' >a/package.json");
+	check_moved(k, r, "a/package.json");
+	kt_sh(&t, "touch -r manifest a/package.json");
 	check_moved(k, r, NULL);
 	kt_sh(&t, "chmod +x a/src/f");
 	check_moved(k, r, "a/src/f");
@@ -301,9 +308,9 @@ static void recheck(void **state)
 	vxt_write(t.dir, "yarn.lock", "");
 	check_moved(k, r, "yarn.lock");
 	kt_sh(&t, "rm yarn.lock");
-	vxt_write(t.dir, "a/package.json", "{ }");
+	kt_sh(&t, "printf '{ }' >a/package.json");
 	check_moved(k, r, "a/package.json");
-	vxt_write(t.dir, "a/package.json", "{}");
+	kt_sh(&t, "cat manifest >a/package.json; touch -r manifest a/package.json");
 	check_moved(k, r, NULL);
 	check_moved(k, ws, NULL);
 	vxt_write(t.dir, "shared/new", "");
