@@ -1,5 +1,6 @@
 /* The index over LMDB: see index.h. */
 #include "index.h"
+#include "pages.h"
 
 #include "vx/arena.h"
 #include "vx/assert.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +29,7 @@ struct vx_index {
 	MDB_dbi dbi[VX_DBS];
 	char dir[PATH_MAX];
 	bool write, sync;
+	atomic_bool checked; /* its pages, by this process */
 	atomic_bool damaged;
 	atomic_bool broken; /* LMDB was left in the middle of a step: what it holds is not touched again, not even to free it */
 	atomic_uint_fast64_t commits, bad_rows;
@@ -415,6 +418,27 @@ static int step_begin(struct call *c)
 	return code(mdb_txn_begin(c->ix->env, NULL, c->t->ix->write && c->arg ? 0 : MDB_RDONLY, &c->t->txn));
 }
 
+/* Before the first change: see pages.h. */
+static int step_check(struct call *c)
+{
+	struct vx_index *ix = c->ix;
+	MDB_stat st;
+	struct stat file;
+	int fd;
+	mdb_env_stat(ix->env, &st);
+	if (mdb_env_get_fd(ix->env, &fd) != 0 || fstat(fd, &file) < 0)
+		return -EIO;
+	size_t n = (size_t)file.st_size;
+	void *map = mmap(NULL, n > 0 ? n : 1, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	int r = vx_pages_check(map, n, st.ms_psize, mdb_txn_id(c->t->txn));
+	munmap(map, n > 0 ? n : 1);
+	if (r == 0)
+		atomic_store(&ix->checked, true);
+	return r;
+}
+
 static int step_run(struct call *c)
 {
 	return c->fn(c->t, c->arg);
@@ -444,7 +468,9 @@ static int attempt(struct vx_index *ix, bool write, int (*fn)(struct vx_tx *t, v
 	if (r < 0)
 		return r;
 	struct call run = {.ix = ix, .t = &t, .fn = fn, .arg = arg};
-	r = guarded(step_run, &run);
+	r = write && !atomic_load(&ix->checked) ? guarded(step_check, &run) : 0;
+	if (r == 0)
+		r = guarded(step_run, &run);
 	if (write && r >= 0 && !t.full) {
 		int k = guarded(step_commit, &run);
 		if (k == -ENOSPC)
