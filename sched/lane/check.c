@@ -1,6 +1,7 @@
 /* Hits: is everything in place already? Stats first; then a look at what is there; only then the artifact. */
 #include "lane_int.h"
 
+#include "vx/clock.h"
 #include "vx/err.h"
 
 #include <errno.h>
@@ -266,7 +267,8 @@ static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct 
 		vx_walk_free(&w);
 		return;
 	}
-	vx_hand_flush(h); /* this takes longer than those before should wait */
+	if (h->events && (j->entry.artifact_bytes > VX_LANE_HOLD_BYTES || vx_now_ns() - h->held_ns > VX_LANE_HOLD_MS * 1000000ULL))
+		vx_hand_flush(h); /* those before wait long enough for company */
 	struct vx_restored res = {0};
 	int r = vx_restore_entry(h, j, &w, k->have_snap && vx_digest_equal(&k->snap.artifact, &j->entry.artifact) ? &k->snap : NULL, &res, &f);
 	vx_walk_free(&w);
@@ -290,6 +292,11 @@ void vx_do_restores(struct vx_hand *h, struct vx_job *jobs)
 		memset(v, 0, n * sizeof *v);
 	for (const struct vx_job *j = jobs; j; j = j->next)
 		restore_one(h, j, &v[i++]);
+	pthread_mutex_lock(&h->l->lock);
+	bool more = h->l->front.queued;
+	pthread_mutex_unlock(&h->l->lock);
+	if (!more)
+		vx_stage_drop(h);
 	vx_hand_flush(h);
 	free(v);
 	vx_arena_free(&a);

@@ -25,10 +25,17 @@ void vx_pending_free(struct vx_pending *p)
 static uint64_t wait_until(struct vx_lane *l, bool brisk)
 {
 	bool busy = l->back.running || l->back.queued;
+	if (!l->n_settling) { /* snapshots: nobody waits for them */
+		l->wait_idle = false;
+		if (l->stop || l->n_rows >= VX_LANE_SNAPS || l->row_bytes >= VX_LANE_SNAPS_BYTES)
+			return 0;
+		uint64_t until = l->first_row_ns + VX_LANE_SNAPS_WAIT_MS * MS;
+		return until > vx_now_ns() ? until : 0;
+	}
 	l->wait_idle = busy && (!brisk || l->flush);
-	if (l->n_rows >= VX_LANE_GROUP || (!busy && (!brisk || l->flush || l->stop)))
+	if (l->n_settling >= VX_LANE_GROUP || (!busy && (!brisk || l->flush || l->stop)))
 		return 0;
-	uint64_t most = l->first_row_ns + VX_LANE_GROUP_WAIT_MS * MS, gap = l->last_row_ns + VX_LANE_GROUP_GAP_MS * MS;
+	uint64_t most = l->first_settling_ns + VX_LANE_GROUP_WAIT_MS * MS, gap = l->last_row_ns + VX_LANE_GROUP_GAP_MS * MS;
 	uint64_t until = brisk && !busy && gap < most ? gap : most;
 	return until > vx_now_ns() ? until : 0;
 }
@@ -93,18 +100,22 @@ static void *committer_main(void *arg)
 			pthread_cond_wait(&l->rows_more, &l->lock);
 		if (!l->rows)
 			break;
-		bool brisk = prev_row_ns && l->first_row_ns - prev_row_ns < VX_LANE_GROUP_GAP_MS * MS;
-		for (uint64_t until; (until = wait_until(l, brisk || l->n_rows > 1));) {
+		for (uint64_t until;;) {
+			bool brisk = prev_row_ns && l->first_settling_ns - prev_row_ns < VX_LANE_GROUP_GAP_MS * MS;
+			until = wait_until(l, brisk || l->n_settling > 1);
+			if (!until)
+				break;
 			struct timespec ts = {.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
 			pthread_cond_timedwait(&l->rows_more, &l->lock, &ts);
 		}
 		l->wait_idle = false;
 		struct vx_pending *rows = l->rows;
 		uint32_t n = l->n_rows;
-		prev_row_ns = l->last_row_ns;
+		prev_row_ns = l->n_settling ? l->last_row_ns : prev_row_ns;
 		l->rows = NULL;
 		l->rows_tail = &l->rows;
-		l->n_rows = 0;
+		l->n_rows = l->n_settling = 0;
+		l->row_bytes = 0;
 		if (!l->back.running && !l->back.queued)
 			l->flush = false;
 		pthread_mutex_unlock(&l->lock);
@@ -127,10 +138,15 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 	uint64_t now = vx_now_ns();
 	if (!l->rows)
 		l->first_row_ns = now;
-	l->last_row_ns = now;
+	if (p->settles) {
+		l->last_row_ns = now;
+		if (!l->n_settling++)
+			l->first_settling_ns = now;
+	}
 	*l->rows_tail = p;
 	l->rows_tail = &p->next;
 	l->n_rows++;
+	l->row_bytes += p->c.row_n + p->c.snap_n;
 	if (!l->committer_runs)
 		l->committer_runs = pthread_create(&l->committer, NULL, committer_main, l) == 0;
 	bool alone = !l->committer_runs;
@@ -139,8 +155,10 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 	if (alone) { /* no thread can be had: commit here */
 		l->rows = NULL;
 		l->rows_tail = &l->rows;
-		l->n_rows = 0;
-	} else if (l->n_rows == 1 || l->n_rows >= VX_LANE_GROUP) {
+		l->n_rows = l->n_settling = 0;
+		l->row_bytes = 0;
+	} else if (p->settles ? l->n_settling == 1 || l->n_settling >= VX_LANE_GROUP
+			      : l->n_rows == 1 || l->n_rows >= VX_LANE_SNAPS || l->row_bytes >= VX_LANE_SNAPS_BYTES) {
 		pthread_cond_signal(&l->rows_more);
 	}
 	pthread_mutex_unlock(&l->lock);

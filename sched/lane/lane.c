@@ -2,6 +2,7 @@
 #include "lane_int.h"
 
 #include "vx/assert.h"
+#include "vx/clock.h"
 #include "vx/err.h"
 #include "vx/fd.h"
 
@@ -55,8 +56,10 @@ void vx_hand_send(struct vx_hand *h, const struct vx_lane_event *e, void *own, c
 	memcpy(&v->e, e, offsetof(struct vx_lane_event, text));
 	v->own = own;
 	v->text = text && *text ? vx_xstrdup(text) : NULL;
-	if (!h->events)
+	if (!h->events) {
 		h->events_tail = &h->events;
+		h->held_ns = vx_now_ns();
+	}
 	*h->events_tail = v;
 	h->events_tail = &v->next;
 }
@@ -83,12 +86,11 @@ bool vx_lane_next(struct vx_lane *l, struct vx_lane_event *ret)
 	l->last = NULL;
 	pthread_mutex_lock(&l->lock);
 	struct vx_evt *v = l->events;
-	if (v) {
+	if (v)
 		l->events = v->next;
-		if (!l->events) {
-			l->events_tail = &l->events;
-			vx_event_clear(l->event_fd);
-		}
+	if (!l->events) { /* also when there was none: its signal may have come after it was taken, and would keep the caller awake */
+		l->events_tail = &l->events;
+		vx_event_clear(l->event_fd);
 	}
 	pthread_mutex_unlock(&l->lock);
 	if (!v)
@@ -193,13 +195,23 @@ static void work(struct vx_hand *h, struct vx_job *jobs)
 	}
 }
 
+static void end_hand(struct vx_hand *h)
+{
+	vx_stage_drop(h);
+	vx_io_free(h->io);
+	vx_zip_free(h->zip);
+	vx_unzip_free(h->unzip);
+	vx_buf_free(&h->tar);
+	vx_buf_free(&h->packed);
+}
+
 static void *hand_main(void *arg)
 {
 	struct start st = *(struct start *)arg;
 	struct vx_lane *l = st.l;
 	struct vx_queue *q = st.q;
 	free(arg);
-	struct vx_hand h = {.l = l, .back = q == &l->back, .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2)};
+	struct vx_hand h = {.l = l, .back = q == &l->back, .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
 	char name[sizeof l->io_name];
 	h.io = h.back                            ? l->new_io(l->io_arg, name, sizeof name)
 	       : l->new_io == vx_lane_default_io ? vx_io_blocking_new()
@@ -227,11 +239,7 @@ static void *hand_main(void *arg)
 			pthread_cond_signal(&l->rows_more);
 	}
 	pthread_mutex_unlock(&l->lock);
-	vx_io_free(h.io);
-	vx_zip_free(h.zip);
-	vx_unzip_free(h.unzip);
-	vx_buf_free(&h.tar);
-	vx_buf_free(&h.packed);
+	end_hand(&h);
 	return NULL;
 }
 
@@ -268,13 +276,10 @@ static void enqueue(struct vx_lane *l, struct vx_queue *q, struct vx_job *j)
 	}
 	pthread_mutex_unlock(&l->lock);
 	if (r < 0) {
-		struct vx_hand h = {.l = l, .io = vx_io_blocking_new(), .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2)};
+		struct vx_hand h = {
+			.l = l, .io = vx_io_blocking_new(), .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
 		work(&h, j);
-		vx_io_free(h.io);
-		vx_zip_free(h.zip);
-		vx_unzip_free(h.unzip);
-		vx_buf_free(&h.tar);
-		vx_buf_free(&h.packed);
+		end_hand(&h);
 	}
 }
 

@@ -25,6 +25,11 @@
 #define VX_LANE_GROUP 64U              /* rows that make the committer stop waiting for more */
 #define VX_LANE_GROUP_WAIT_MS 400      /* a row waits at most this long for company, */
 #define VX_LANE_GROUP_GAP_MS 12        /* and not at all once saves come further apart than this */
+#define VX_LANE_SNAPS 512U             /* snapshots alone, which nobody waits for: this many, or */
+#define VX_LANE_SNAPS_BYTES (8U << 20) /* so much, or */
+#define VX_LANE_SNAPS_WAIT_MS 1000     /* so long make a transaction */
+#define VX_LANE_HOLD_MS 2              /* answers to restores are held back no longer than this for company, */
+#define VX_LANE_HOLD_BYTES (1U << 20)  /* and not at all while an artifact larger than this is unpacked */
 
 struct vx_fail {
 	int code;      /* -errno */
@@ -75,6 +80,9 @@ struct vx_hand {
 	struct vx_unzip *unzip;
 	struct vx_buf tar, packed; /* kept between jobs */
 	bool back;                 /* of the saving lane */
+	uint64_t held_ns;          /* when the first of `events` was held back */
+	char stage[48];            /* the directory below .vx/stage that this thread's restores use one after the other, */
+	int stage_fd;              /* empty between them; -1 none yet */
 };
 
 struct vx_evt;
@@ -142,8 +150,8 @@ struct vx_lane {
 	pthread_t committer;
 	bool committer_runs;
 	struct vx_pending *rows, **rows_tail;
-	uint32_t n_rows;
-	uint64_t first_row_ns, last_row_ns;
+	uint32_t n_rows, n_settling; /* of the rows: those whose save waits for them */
+	uint64_t first_row_ns, last_row_ns, first_settling_ns, row_bytes;
 	/* budget */
 	pthread_cond_t budget_more;
 	uint64_t budget_used;
@@ -242,6 +250,8 @@ struct vx_restored {
 	struct stat file;
 	uint64_t bytes;
 };
+/* Removes a thread's stage directory, and all that is in it. */
+void vx_stage_drop(struct vx_hand *h);
 int vx_restore_entry(
 	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f);
 

@@ -50,8 +50,7 @@ struct restoring {
 	struct dir_place *places_v;
 	uint32_t n_places, cap_places;
 	struct vx_plan_ops placing, modes, removing;
-	char stage[48];
-	int stage_fd;
+	int stage_fd; /* -1: not asked for yet */
 	uint32_t n_staged, n_outs;
 	struct vx_tar_member *outs_v; /* files and links of the entry, in its order */
 	uint32_t n_outs_v, cap_outs_v;
@@ -79,14 +78,21 @@ static int bad(struct restoring *r, const char *what)
 
 /* ---- the stage ---- */
 
+/* A directory of this thread below .vx/stage, made once: it is empty again after each restore that went well. */
 static int open_stage(struct restoring *r)
 {
 	struct vx_hand *h = r->h;
+	struct stat st;
 	char path[80];
 	if (r->stage_fd >= 0)
 		return 0;
-	snprintf(r->stage, sizeof r->stage, "%d-%llu", (int)getpid(), (unsigned long long)atomic_fetch_add(&h->l->stage_seq, 1));
-	snprintf(path, sizeof path, ".vx/stage/%s", r->stage);
+	if (h->stage_fd >= 0 && vx_io_stat_fd(h->io, h->stage_fd, &st) == 0 && st.st_nlink) {
+		r->stage_fd = h->stage_fd;
+		return 0;
+	}
+	vx_stage_drop(h); /* somebody has removed it */
+	snprintf(h->stage, sizeof h->stage, "%d-%llu", (int)getpid(), (unsigned long long)atomic_fetch_add(&h->l->stage_seq, 1));
+	snprintf(path, sizeof path, ".vx/stage/%s", h->stage);
 	int k = vx_io_mkdir_at(h->io, h->l->root_fd, path, 0700);
 	if (k == -ENOENT) {
 		k = vx_io_mkdir_at(h->io, h->l->root_fd, ".vx", 0777);
@@ -98,7 +104,7 @@ static int open_stage(struct restoring *r)
 	VX_POINT("restore.stage_made");
 	if (k < 0)
 		return vx_fail_set(r->f, k, "stage", "%s", path);
-	r->stage_fd = vx_io_open_beneath(h->io, h->l->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	h->stage_fd = r->stage_fd = vx_io_open_beneath(h->io, h->l->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
 	if (r->stage_fd >= 0)
 		return 0;
 	vx_fail_set(r->f, r->stage_fd, "stage", "%s", path);
@@ -106,15 +112,17 @@ static int open_stage(struct restoring *r)
 	return r->stage_fd;
 }
 
-static void drop_stage(struct restoring *r)
+void vx_stage_drop(struct vx_hand *h)
 {
 	char path[80];
-	if (r->stage_fd < 0)
+	if (h->stage_fd < 0)
 		return;
-	vx_io_close_fd(r->h->io, r->stage_fd);
-	snprintf(path, sizeof path, ".vx/stage/%s", r->stage);
-	if (vx_io_unlink_at(r->h->io, r->h->l->root_fd, path, AT_REMOVEDIR) < 0)
-		vx_rm_rf(r->h->l->root_fd, path);
+	vx_io_close_fd(h->io, h->stage_fd);
+	h->stage_fd = -1;
+	snprintf(path, sizeof path, ".vx/stage/%s", h->stage);
+	if (vx_io_unlink_at(h->io, h->l->root_fd, path, AT_REMOVEDIR) < 0)
+		vx_rm_rf(h->l->root_fd, path);
+	VX_POINT("restore.stage_dropped");
 }
 
 static struct dir_place *add_place(struct restoring *r, const char *path, size_t n, struct dir_place p)
@@ -548,13 +556,13 @@ static int replace(struct restoring *r)
 	bool journal = all.n > 1;
 	int k = journal ? open_stage(r) : 0;
 	if (k == 0 && journal)
-		k = vx_journal_write(io, root, r->stage, &all, r->f);
+		k = vx_journal_write(io, root, r->h->stage, &all, r->f);
 	VX_POINT("restore.before_replace");
 	if (k == 0) {
 		k = vx_ops_apply(io, root, r->stage_fd, &all, false, r->f);
 		VX_POINT("restore.replaced");
 		if (journal)
-			vx_journal_done(io, root, r->stage);
+			vx_journal_done(io, root, r->h->stage);
 	}
 	free(all.v);
 	return k;
@@ -633,8 +641,8 @@ int vx_restore_entry(
 	ret->damaged = r.bad;
 	ret->untouched = nothing_to_do(&r);
 	ret->bytes = r.written;
-	drop_stage(&r);
-	VX_POINT("restore.stage_dropped");
+	if (k < 0)
+		vx_stage_drop(h);
 	free(r.outs_v);
 	free(r.dirs_v);
 	free(r.places_v);
