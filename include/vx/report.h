@@ -77,6 +77,7 @@ void vx_report_ready(struct vx_report *r, uint32_t task);
 void vx_report_exited(struct vx_report *r, uint32_t task); /* its attempt is over, the result is not final: saving, or to be repeated */
 void vx_report_ended(struct vx_report *r, const struct vx_task_end *e);
 void vx_report_warn(struct vx_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* one line on stderr */
+bool vx_report_said(const struct vx_report *r); /* has anything been written so far, here or to stderr? */
 void vx_report_counts(struct vx_report *r, const struct vx_core_counts *c); /* for the meters of the live rows; before a tick */
 void vx_report_tick(struct vx_report *r, uint64_t now_ns);
 int vx_report_next_tick_ms(const struct vx_report *r, uint64_t now_ns); /* -1: no tick is needed */

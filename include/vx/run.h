@@ -44,15 +44,21 @@ struct vx_run_opts {
 };
 
 struct vx_snapshot;
+struct vx_unchanged;
 
 struct vx_plan {
 	struct vx_arena arena;
 	struct vx_workspace ws;
 	struct vx_selection sel;
 	struct vx_graph graph;
-	const char *cwd;              /* root-relative */
+	const char *root, *cwd;       /* canonical, absolute; root-relative */
 	struct vx_snapshot *snapshot; /* memory of this plan (snapshot.h), for the keyer; NULL: of a kind that is not kept */
+	struct vx_unchanged *unchanged; /* memory of a run that had nothing to do (unchanged.h), for the next one; NULL: this run leaves none */
 };
+
+/* Before anything is planned, with p->root and p->cwd set: has this run nothing to do, as an earlier one found, with nothing changed since? Then it has been
+ * reported as vx_run would have done, with exit code 0. */
+bool vx_run_unchanged(const struct vx_run_opts *o, struct vx_plan *p);
 
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
 int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err);

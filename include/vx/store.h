@@ -95,6 +95,30 @@ int vx_store_retain(struct vx_store *s, const char *older_than, const char *max_
 /* "30d": a number and s, m, h, d or w. -EINVAL, -ERANGE. */
 int vx_parse_age(const char *s, uint64_t *ret_ns);
 
+/* The state of a store, without opening it: its index's last commit and the directories that its artifacts lie in. Equal stamps: every row is what it was, and no
+ * artifact has come or gone. -ENOENT where it cannot be said. `dir` as for vx_store_open. */
+struct vx_store_stamp {
+	uint64_t v[6]; /* index: inode, birth in ns, commit; artifacts: digest of the directories; device; unused */
+};
+int vx_store_stamp(const char *dir, struct vx_store_stamp *ret);
+
+/* What the store knows of outputs on disk, for tasks that were all found up to date: calls `each` for every item of their snapshots (mode 0: nothing is to be
+ * there). 1 when each entry is still there and each snapshot is of that entry and beyond doubt, in one read transaction whose commit is that of *ret_stamp; 0 when
+ * not, or `each` returned false. */
+struct vx_store_known {
+	const char *id;
+	const struct vx_entry *entry;
+	bool outputs;  /* it declares some */
+	bool additive; /* directories may change, by leave of the configuration */
+};
+struct vx_store_item {
+	const char *path;
+	uint32_t mode;
+	uint64_t size, ino, mtime_ns, ctime_ns;
+};
+int vx_store_outputs(struct vx_store *s, const struct vx_store_known *v, uint32_t n, bool (*each)(void *arg, const struct vx_store_item *i), void *arg,
+	struct vx_store_stamp *ret_stamp);
+
 /* The lock of a workspace: <root>/.vx/lock, held while a run executes; released by death. Waits while another run holds it, after calling `waiting` once with
  * who holds it ("vx run (pid 4711)"); cancel_fd readable ends the wait with -ECANCELED. Makes .vx and .vx/.gitignore. Where .vx cannot be written at all (EROFS,
  * EACCES) nothing needs a turn: 0 with *ret_fd -1. Closing the descriptor releases it. */

@@ -520,6 +520,11 @@ int vx_index_write(struct vx_index *ix, int (*fn)(struct vx_tx *t, void *arg), v
 	return ix->write ? transact(ix, true, fn, arg) : -EROFS;
 }
 
+uint64_t vx_tx_id(const struct vx_tx *t)
+{
+	return mdb_txn_id(t->txn);
+}
+
 int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void **ret, size_t *ret_n)
 {
 	MDB_val k = {key_n, (void *)(uintptr_t)key}, v;

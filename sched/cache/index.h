@@ -41,6 +41,8 @@ uint64_t vx_index_commits(const struct vx_index *ix);
 uint64_t vx_index_bad_rows(const struct vx_index *ix); /* how often a value did not check */
 uint64_t vx_index_bytes(struct vx_index *ix);          /* pages in use */
 
+/* Of a read transaction: the commit that it sees. The same number of the same index is the same content. */
+uint64_t vx_tx_id(const struct vx_tx *t);
 int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void **ret, size_t *ret_n); /* -ENOENT: absent or does not check */
 int vx_tx_put(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void *val, size_t n);
 int vx_tx_del(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n); /* absent is fine */

@@ -12,6 +12,9 @@ int vx_cli_help(int argc, char **argv);
 /* Options of `vx run` into *o (arrays live for the process). 0, or -EINVAL with the line to print. */
 int vx_cli_parse_run(int argc, char **argv, struct vx_run_opts *o, struct vx_err *err);
 
+/* The workspace's root and where the process stands in it: ret->root, ret->cwd. */
+int vx_cli_root(struct vx_plan *ret, struct vx_err *err);
+
 /* Workspace, configurations, selection and graph for what *o asks. Also on failure *ret holds what was found so far (ret->ws.root). */
 int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *ret, struct vx_err *err);
 

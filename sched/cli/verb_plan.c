@@ -15,16 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static int find_root(struct vx_plan *p, char **ret_root, struct vx_err *err)
+int vx_cli_root(struct vx_plan *p, struct vx_err *err)
 {
-	char *cwd = NULL;
-	int r = vx_workspace_find(".", &p->arena, ret_root, err);
+	char *cwd = NULL, *root = NULL;
+	int r = vx_workspace_find(".", &p->arena, &root, err);
 	if (r)
 		return r;
 	r = vx_path_canon(&p->arena, ".", &cwd);
 	if (r)
 		return vx_err_set(err, r, "the current directory cannot be read: %s", vx_strerror(r));
-	const char *below = vx_path_below(cwd, *ret_root);
+	const char *below = vx_path_below(cwd, root);
+	p->root = root;
 	p->cwd = below && *below ? below : ".";
 	return 0;
 }
@@ -80,12 +81,11 @@ static int derive(const struct vx_run_opts *o, struct vx_plan *p, const char *ro
 
 int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 {
-	char *root = NULL;
-	int r = find_root(p, &root, err);
+	int r = p->root ? 0 : vx_cli_root(p, err);
 	if (r)
 		return r;
-	p->snapshot = open_snapshot(o, p, root);
+	p->snapshot = open_snapshot(o, p, p->root);
 	if (p->snapshot && vx_snapshot_take(p->snapshot, &p->ws, &p->sel, &p->graph))
 		return 0;
-	return derive(o, p, root, err);
+	return derive(o, p, p->root, err);
 }

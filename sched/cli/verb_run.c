@@ -47,6 +47,10 @@ int vx_cli_run(int argc, char **argv)
 	o.start_ns = vx_now_ns();
 	o.stats_path = getenv("VX_STATS");
 	static struct vx_plan plan;
+	if (vx_cli_root(&plan, &err))
+		return vx_cli_fail("run", &err);
+	if (vx_run_unchanged(&o, &plan))
+		return 0;
 	if (vx_cli_plan(&o, &plan, &err) || (!o.dry && refuse_nested(&plan, &err)))
 		return vx_cli_fail("run", &err);
 	int code;

@@ -156,6 +156,7 @@ struct vx_wtmem_writer {
 	} * dirs;
 	const struct vx_file **ids;
 	uint32_t n_dirs, cap_dirs, n_ids, cap_ids;
+	bool not_all;
 };
 
 struct vx_wtmem_writer *vx_wtmem_writer_new(void)
@@ -179,6 +180,19 @@ void vx_wtmem_add_dir(struct vx_wtmem_writer *w, const char *path, const struct 
 		w->dirs = vx_xrealloc(w->dirs, w->cap_dirs * sizeof *w->dirs);
 	}
 	w->dirs[w->n_dirs++] = (struct listed){path, *d};
+}
+
+void vx_wtmem_not_all(struct vx_wtmem_writer *w)
+{
+	w->not_all = true;
+}
+
+bool vx_wtmem_each_dir(const struct vx_wtmem_writer *w, bool (*each)(void *arg, const char *path, const struct vx_dir_memory *d), void *arg)
+{
+	bool all = !w->not_all;
+	for (uint32_t i = 0; i < w->n_dirs && all; i++)
+		all = each(arg, w->dirs[i].path, &w->dirs[i].d);
+	return all;
 }
 
 /* Not one whose file may have changed unseen right after the look. */

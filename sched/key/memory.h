@@ -27,6 +27,10 @@ struct vx_wtmem_writer *vx_wtmem_writer_new(void);
 void vx_wtmem_writer_free(struct vx_wtmem_writer *w);
 void vx_wtmem_add_dir(struct vx_wtmem_writer *w, const char *path, const struct vx_dir_memory *d);
 void vx_wtmem_add_id(struct vx_wtmem_writer *w, const struct vx_file *f);
+/* A directory was listed that could not be added (too young, or not to be read): what is there is not all. */
+void vx_wtmem_not_all(struct vx_wtmem_writer *w);
+/* Every directory, until `each` returns false. False also when they are not all. */
+bool vx_wtmem_each_dir(const struct vx_wtmem_writer *w, bool (*each)(void *arg, const char *path, const struct vx_dir_memory *d), void *arg);
 /* Would storing change nothing? */
 bool vx_wtmem_same(const struct vx_wtmem *m, const struct vx_wtmem_writer *w);
 int vx_wtmem_store(struct vx_wtmem_writer *w, const struct vx_key_memory *m, const char *root);

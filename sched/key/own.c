@@ -1,12 +1,15 @@
 /* File lists by our own reader of git's index and our own scan: the repository of the workspace and those inside it. */
 #include "scan.h"
 #include "source_int.h"
+#include "unchanged_int.h"
 
 #include "vx/buf.h"
 #include "vx/err.h"
 #include "vx/fd.h"
+#include "vx/limits.h"
 #include "vx/path.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,6 +25,7 @@ struct vx_own {
 	struct vx_arena a;                       /* guarded by `lock` after opening, like `repos` */
 	struct vx_arena extra[MAX_SCAN_THREADS]; /* what other threads listed when it was opened */
 	struct vx_wtmem_writer *writer;
+	bool remembered; /* once is enough: the directories are those of the first list */
 	pthread_mutex_t lock;
 };
 
@@ -254,13 +258,56 @@ bool vx_own_tracked(const struct vx_own *o, const char *path)
 int vx_own_remember(struct vx_source *s, const struct vx_files *table)
 {
 	struct vx_own *o = s->own;
-	if (!o || !o->writer)
+	if (!o || !o->writer || o->remembered)
 		return 0;
+	o->remembered = true;
 	for (uint32_t i = 0; i < table->n; i++)
 		if (table->v[i]->hashed)
 			vx_wtmem_add_id(o->writer, table->v[i]);
-	int r = vx_wtmem_same(s->memory, o->writer) ? 0 : vx_wtmem_store(o->writer, s->keep, s->root);
-	vx_wtmem_writer_free(o->writer); /* once is enough: the directories are those of the first list */
-	o->writer = NULL;
-	return r;
+	return vx_wtmem_same(s->memory, o->writer) ? 0 : vx_wtmem_store(o->writer, s->keep, s->root);
+}
+
+static bool add_dir(void *arg, const char *path, const struct vx_dir_memory *d)
+{
+	struct vx_unchanged *u = arg;
+	struct vx_unchanged_stat st = {.ino = d->st.ino, .mtime_ns = d->st.mtime_ns, .ctime_ns = d->st.ctime_ns};
+	if (d->st.dev != u->dev)
+		return false;
+	vx_unchanged_item(u, *path ? path : ".", true, &st);
+	const char *p = d->names;
+	for (uint32_t i = 0; i < d->n_names; i++, p += strlen(p) + 1) {
+		unsigned char type = (unsigned char)*p++;
+		if (p[0] != '.' || p[1] != 'g')
+			continue;
+		if (*path && strcmp(p, ".git") == 0)
+			return false; /* whether that is a repository depends on what is in it */
+		if (type == DT_LNK || (strcmp(p, ".gitignore") != 0 && strcmp(p, ".gitattributes") != 0))
+			continue;
+		char rel[VX_MAX_PATH];
+		if (snprintf(rel, sizeof rel, "%s%s%s", path, *path ? "/" : "", p) >= (int)sizeof rel)
+			return false;
+		vx_unchanged_look(u, rel);
+	}
+	return true;
+}
+
+bool vx_own_facts(const struct vx_own *o, struct vx_unchanged *u)
+{
+	if (o->n != 1 || !o->writer || *o->repos[0]->prefix || *o->repos[0]->mount)
+		return false;
+	const struct vx_gitrepo *g = &o->repos[0]->git;
+	struct vx_arena a = {0};
+	struct stat st;
+	const char *const git[] = {vx_arena_printf(&a, "%s/index", g->gitdir), vx_arena_printf(&a, "%s/info/exclude", g->commondir),
+		vx_arena_printf(&a, "%s/info/attributes", g->commondir), g->excludes, g->attributes, g->system_attributes};
+	for (size_t i = 0; i < sizeof git / sizeof *git; i++)
+		if (git[i])
+			vx_unchanged_outside(u, git[i]);
+	for (uint32_t i = 0; i < g->seen.n; i++)
+		vx_unchanged_outside(u, g->seen.v[i]);
+	const char *dot = vx_arena_printf(&a, "%s/.git", g->worktree);
+	if (lstat(dot, &st) < 0 || !S_ISDIR(st.st_mode))
+		vx_unchanged_outside(u, dot); /* a directory is held by the root's listing */
+	vx_arena_free(&a);
+	return vx_wtmem_each_dir(o->writer, add_dir, u);
 }

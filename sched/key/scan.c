@@ -61,6 +61,7 @@ struct worker {
 	struct vx_strlist nested;
 	struct listed *dirs;
 	uint32_t n_dirs, cap_dirs;
+	bool not_all; /* a directory is not among them */
 	uint32_t hint; /* the entry of the index that probably comes next */
 	char *list;
 	size_t list_n, list_cap;
@@ -441,13 +442,17 @@ static int run_job(struct worker *w, struct job *j)
 	uint64_t looked_ns = s->o->writer ? vx_wall_ns() : 0;
 	VX_CLEANUP_FD int fd = vx_open(s->repo->top_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : read_listing(w, fd, &d.n_names);
-	if (r < 0)
+	if (r < 0) {
+		w->not_all = true;
 		return holds_nothing(r) ? 0 : fail(s, r, "cannot be listed", path);
+	}
 	d.names = w->list;
 	d.bytes = (uint32_t)w->list_n;
 	vx_fstat_of(&st, &d.st);
 	if (!vx_fstat_racy(&d.st, looked_ns))
 		remember(w, j, &d, true);
+	else
+		w->not_all = true;
 	return on_listing(w, j, &d, fd);
 }
 
@@ -538,6 +543,8 @@ static void gather(struct scan *s, struct worker *w, uint32_t n, uint32_t count,
 			vx_strlist_add(nested, w[0].a, w[i].nested.v[k]);
 		for (uint32_t k = 0; k < w[i].n_dirs; k++)
 			vx_wtmem_add_dir(s->o->writer, w[i].dirs[k].path, &w[i].dirs[k].d);
+		if (w[i].not_all && s->o->writer)
+			vx_wtmem_not_all(s->o->writer);
 	}
 	if (other.n)
 		qsort(other.v, other.n, sizeof(struct vx_file *), file_cmp);

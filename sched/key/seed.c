@@ -36,28 +36,32 @@ static void fixed_digest(const struct fixed_round *f, struct vx_digest *ret)
 	vx_sha256_done(&c, ret);
 }
 
-/* Every variable that some key of this graph may fold, and what else of the process it folds. A wildcard takes the whole environment. */
-static void env_digest(struct vx_keyer *k, struct vx_digest *ret)
+void vx_seed_env(const struct vx_keyer *k, struct vx_strlist *ret_names, struct vx_arena *a, bool *ret_whole)
 {
-	struct vx_arena a = {0};
-	struct vx_strlist names = {0};
-	struct vx_sha256 c;
-	struct utsname u;
-	bool whole = false;
 	const struct vx_task_decl *last = NULL;
+	bool whole = false;
 	for (uint32_t t = 0; t < k->g->n_tasks; t++) {
 		const struct vx_task_decl *d = k->g->tasks[t].decl;
 		for (uint32_t i = 0; d != last && i < d->cache.env.n; i++) {
 			whole |= d->dialect == VX_DIALECT_TURBO && strpbrk(d->cache.env.v[i], "*!\\");
-			vx_strlist_add(&names, &a, d->cache.env.v[i]);
+			vx_strlist_add(ret_names, a, d->cache.env.v[i]);
 		}
 		last = d;
 	}
 	for (uint32_t i = 0; i < k->ws->settings.global_env.n; i++) {
 		whole |= strpbrk(k->ws->settings.global_env.v[i], "*!\\") != NULL;
-		vx_strlist_add(&names, &a, k->ws->settings.global_env.v[i]);
+		vx_strlist_add(ret_names, a, k->ws->settings.global_env.v[i]);
 	}
-	vx_strlist_sort_unique(&names);
+	vx_strlist_sort_unique(ret_names);
+	*ret_whole = whole;
+}
+
+/* Every variable that some key may fold, and what else of the process it folds. A wildcard takes the whole environment. */
+void vx_seed_env_digest(struct vx_strs names, bool whole, struct vx_strs forwarded, struct vx_digest *ret)
+{
+	struct vx_arena a = {0};
+	struct vx_sha256 c;
+	struct utsname u;
 	vx_sha256_init(&c);
 	uname(&u);
 	add_str(&c, u.sysname);
@@ -77,9 +81,19 @@ static void env_digest(struct vx_keyer *k, struct vx_digest *ret)
 			add_str(&c, all.v[i]);
 	}
 	add_str(&c, "");
-	for (uint32_t i = 0; i < k->o.forwarded.n; i++)
-		add_str(&c, k->o.forwarded.v[i]);
+	for (uint32_t i = 0; i < forwarded.n; i++)
+		add_str(&c, forwarded.v[i]);
 	vx_sha256_done(&c, ret);
+	vx_arena_free(&a);
+}
+
+static void env_digest(const struct vx_keyer *k, struct vx_digest *ret)
+{
+	struct vx_arena a = {0};
+	struct vx_strlist names = {0};
+	bool whole;
+	vx_seed_env(k, &names, &a, &whole);
+	vx_seed_env_digest(vx_strlist_done(&names), whole, k->o.forwarded, ret);
 	vx_arena_free(&a);
 }
 

@@ -11,6 +11,9 @@
 const struct vx_seed *vx_snapshot_seed(const struct vx_snapshot *s); /* of a plan that was taken; NULL none */
 bool vx_snapshot_keeps(const struct vx_snapshot *s);                 /* is this plan of a kind that is kept? */
 int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed);
+/* Every fact of a plan that was taken, until `each` returns false. False also when none was taken. */
+struct vx_fact;
+bool vx_snapshot_each_fact(const struct vx_snapshot *s, bool (*each)(void *arg, const struct vx_fact *f), void *arg);
 
 /* seed.c */
 struct vx_keyer;
@@ -19,6 +22,8 @@ struct record;
 void vx_seed_begin(struct vx_keyer *k);                                 /* files and fixed files have been read */
 bool vx_seed_stable(struct vx_keyer *k, uint8_t *ret);                  /* fills the stability of all tasks, if it is known */
 bool vx_seed_take(struct vx_keyer *k, uint32_t task, struct record *r); /* r's key is the one of the earlier run */
+void vx_seed_env(const struct vx_keyer *k, struct vx_strlist *ret_names, struct vx_arena *a, bool *ret_whole); /* variables that keys may fold */
+void vx_seed_env_digest(struct vx_strs names, bool whole, struct vx_strs forwarded, struct vx_digest *ret);     /* with their values, now */
 void vx_seed_note(struct vx_keyer *k, uint32_t task);                   /* a key has been made */
 int vx_seed_keep(struct vx_keyer *k);
 void vx_seed_free(struct vx_keyer *k);

@@ -2,6 +2,8 @@
  *
  * Layout: header | facts | image. The facts are read with every length checked and must hold before the image is mapped at all. */
 #include "image.h"
+#include "proof.h"
+#include "question.h"
 #include "seed.h"
 
 #include "files.h"
@@ -32,11 +34,6 @@ struct header {
 	struct vx_digest build, asked;
 };
 
-struct fact {
-	struct vx_seen_stat st;
-	uint32_t kind, path_len, target_len, total;
-}; /* path, NUL, target, NUL, padded to eight */
-
 struct vx_snapshot {
 	struct vx_arena a;
 	const char *root;
@@ -52,64 +49,6 @@ struct vx_snapshot {
 	const struct vx_selection *sel;
 	const struct vx_graph *g;
 };
-
-/* Fast, against accidents; what an enemy could write is kept out by the facts. */
-static uint64_t checksum(const char *p, size_t n)
-{
-	uint64_t h[4] = {1, 2, 3, 4}, w;
-	size_t i = 0;
-	for (; i + 32 <= n; i += 32)
-		for (int k = 0; k < 4; k++) {
-			memcpy(&w, p + i + 8 * k, 8);
-			h[k] = (h[k] ^ w) * 0x9E3779B97F4A7C15ULL;
-			h[k] ^= h[k] >> 29;
-		}
-	for (; i < n; i++)
-		h[0] = (h[0] ^ (uint8_t)p[i]) * 0x9E3779B97F4A7C15ULL;
-	return h[0] ^ (h[1] << 1) ^ (h[2] << 2) ^ (h[3] << 3) ^ n;
-}
-
-/* Only the same binary reads its own image. */
-static bool build_identity(struct vx_digest *ret)
-{
-	struct stat st;
-	if (stat("/proc/self/exe", &st) < 0)
-		return false;
-	struct vx_fstat f;
-	vx_fstat_of(&st, &f);
-	uint32_t layout[] = {IMAGE_LAYOUT, VX_KEY_VERSION, sizeof(struct vx_image_root), sizeof(struct vx_task_decl)};
-	struct vx_sha256 c;
-	vx_sha256_init(&c);
-	vx_sha256_add(&c, &f, sizeof f);
-	vx_sha256_add(&c, layout, sizeof layout);
-	vx_sha256_done(&c, ret);
-	return true;
-}
-
-/* Besides what the caller says: the user, and variables that tools of this kind obey. */
-static void question(struct vx_snapshot *s, struct vx_strs asked)
-{
-	static const char *const prefixes[] = {"VX_", "TURBO_", "GIT_", "HOME=", "XDG_"};
-	struct vx_strlist env = {0};
-	for (char **e = environ; *e; e++)
-		for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-			if (vx_starts_with(*e, prefixes[i])) {
-				vx_strlist_add(&env, &s->a, *e);
-				break;
-			}
-	vx_strlist_sort_unique(&env);
-	struct vx_sha256 c;
-	uint32_t uid = geteuid();
-	vx_sha256_init(&c);
-	vx_sha256_add(&c, &uid, sizeof uid);
-	vx_sha256_add(&c, s->root, strlen(s->root) + 1);
-	for (uint32_t i = 0; i < asked.n; i++)
-		vx_sha256_add(&c, asked.v[i], strlen(asked.v[i]) + 1);
-	vx_sha256_add(&c, "", 1);
-	for (uint32_t i = 0; i < env.n; i++)
-		vx_sha256_add(&c, env.v[i], strlen(env.v[i]) + 1);
-	vx_sha256_done(&c, &s->asked);
-}
 
 /* The image begins on a page of its own. */
 static uint64_t image_offset(uint64_t facts_bytes)
@@ -131,12 +70,12 @@ static bool open_file(struct vx_snapshot *s)
 	if (memcmp(&s->h.build, &s->build, sizeof s->build) != 0 || memcmp(&s->h.asked, &s->asked, sizeof s->asked) != 0)
 		return false;
 	if (s->h.facts_bytes > MAX_FACTS_BYTES || s->h.image_bytes > VX_MAX_IMAGE_BYTES || !s->h.n_facts ||
-		s->h.n_facts > s->h.facts_bytes / sizeof(struct fact) || s->h.image_bytes < sizeof(struct vx_image_root) ||
+		s->h.n_facts > s->h.facts_bytes / sizeof(struct vx_fact) || s->h.image_bytes < sizeof(struct vx_image_root) ||
 		(uint64_t)st.st_size != image_offset(s->h.facts_bytes) + s->h.image_bytes)
 		return false;
 	s->facts_raw = malloc(s->h.facts_bytes);
 	return s->facts_raw && vx_read_full(s->fd, s->facts_raw, s->h.facts_bytes) == (ssize_t)s->h.facts_bytes &&
-	       checksum(s->facts_raw, s->h.facts_bytes) == s->h.facts_sum;
+	       vx_question_sum(s->facts_raw, s->h.facts_bytes) == s->h.facts_sum;
 }
 
 struct vx_snapshot *vx_snapshot_open(const char *root, struct vx_strs asked)
@@ -146,11 +85,12 @@ struct vx_snapshot *vx_snapshot_open(const char *root, struct vx_strs asked)
 	s->fd = -1;
 	s->root = vx_arena_strdup(&s->a, root);
 	vx_facts_init(&s->facts, &s->a);
-	s->off = (off && *off && !vx_streq(off, "0")) || !build_identity(&s->build);
+	uint32_t layout[] = {IMAGE_LAYOUT, VX_KEY_VERSION, sizeof(struct vx_image_root), sizeof(struct vx_task_decl)};
+	s->off = (off && *off && !vx_streq(off, "0")) || !vx_question_build(layout, sizeof layout / sizeof *layout, &s->build);
 	s->started_ns = vx_wall_ns();
 	if (s->off)
 		return s;
-	question(s, asked);
+	vx_question_of(root, asked, &s->asked);
 	if (!open_file(s)) {
 		s->fd = vx_close(s->fd);
 		free(s->facts_raw);
@@ -160,54 +100,28 @@ struct vx_snapshot *vx_snapshot_open(const char *root, struct vx_strs asked)
 }
 
 struct proof {
-	const struct fact **v;
+	const struct vx_fact **v;
 	_Atomic bool broken;
 };
-
-static const char *fact_path(const struct fact *f)
-{
-	return (const char *)(f + 1);
-}
 
 static void check_fact(void *arg, uint32_t i)
 {
 	struct proof *p = arg;
-	const struct fact *f = p->v[i];
-	struct stat st;
-	struct vx_seen_stat now;
-	if (atomic_load_explicit(&p->broken, memory_order_relaxed))
-		return;
-	int r = f->kind == VX_SEEN_LINK ? lstat(fact_path(f), &st) : stat(fact_path(f), &st);
-	bool holds;
-	if (f->kind == VX_SEEN_ABSENT) {
-		holds = r < 0 && (errno == ENOENT || errno == ENOTDIR);
-	} else {
-		memset(&now, 0, sizeof now);
-		if (r == 0)
-			vx_seen_stat_of(&st, &now);
-		holds = r == 0 && memcmp(&now, &f->st, sizeof now) == 0;
-	}
-	if (holds && f->kind == VX_SEEN_LINK) {
-		char target[VX_MAX_PATH];
-		holds = vx_readlink(AT_FDCWD, fact_path(f), target, sizeof target) >= 0 && strcmp(target, fact_path(f) + f->path_len + 1) == 0;
-	}
-	if (!holds)
+	if (!atomic_load_explicit(&p->broken, memory_order_relaxed) && !vx_fact_holds(p->v[i]))
 		atomic_store(&p->broken, true);
 }
 
 static bool prove(struct vx_snapshot *s)
 {
-	struct proof p = {.v = vx_xcalloc(s->h.n_facts, sizeof(struct fact *))};
+	struct proof p = {.v = vx_xcalloc(s->h.n_facts, sizeof(struct vx_fact *))};
 	const char *at = s->facts_raw, *end = at + s->h.facts_bytes;
 	bool sane = true, root_seen = false;
 	for (uint64_t i = 0; i < s->h.n_facts && sane; i++) {
-		const struct fact *f = (const void *)at;
-		sane = (size_t)(end - at) >= sizeof *f && f->total % 8 == 0 && f->total <= (size_t)(end - at) &&
-		       sizeof *f + (uint64_t)f->path_len + f->target_len + 2 <= f->total && fact_path(f)[f->path_len] == 0 &&
-		       fact_path(f)[f->path_len + 1 + f->target_len] == 0 && f->kind <= VX_SEEN_LINK;
+		const struct vx_fact *f = (const void *)at;
+		sane = vx_fact_sane(at, end);
 		if (!sane)
 			break;
-		root_seen |= f->kind == VX_SEEN_DIR && strcmp(fact_path(f), s->root) == 0;
+		root_seen |= f->kind == VX_SEEN_DIR && strcmp(vx_fact_path(f), s->root) == 0;
 		p.v[i] = f;
 		at += f->total;
 	}
@@ -222,7 +136,7 @@ static bool load_image(struct vx_snapshot *s)
 {
 	if (!vx_image_map_file(&s->im, s->fd, image_offset(s->h.facts_bytes), s->h.image_bytes))
 		return false;
-	if (checksum(s->im.base, s->h.image_bytes) != s->h.image_sum) {
+	if (vx_question_sum(s->im.base, s->h.image_bytes) != s->h.image_sum) {
 		vx_image_unmap(&s->im);
 		return false;
 	}
@@ -282,6 +196,18 @@ void vx_snapshot_free(struct vx_snapshot *s)
 	free(s);
 }
 
+bool vx_snapshot_each_fact(const struct vx_snapshot *s, bool (*each)(void *arg, const struct vx_fact *f), void *arg)
+{
+	const char *at = s->facts_raw;
+	for (uint64_t i = 0; s->taken && i < s->h.n_facts; i++) {
+		const struct vx_fact *f = (const void *)at;
+		if (!each(arg, f))
+			return false;
+		at += f->total;
+	}
+	return s->taken;
+}
+
 const struct vx_seed *vx_snapshot_seed(const struct vx_snapshot *s)
 {
 	const struct vx_image_root *root = (const void *)s->im.base;
@@ -300,37 +226,21 @@ bool vx_snapshot_keeps(const struct vx_snapshot *s)
 	return !(s->ws->root_files & programs);
 }
 
-static bool too_young(const struct vx_seen *f, uint64_t started_ns)
-{
-	struct vx_fstat st = {.mtime_ns = (uint64_t)f->st.mtime_s * 1000000000U + f->st.mtime_ns,
-		.ctime_ns = (uint64_t)f->st.ctime_s * 1000000000U + f->st.ctime_ns};
-	return f->kind != VX_SEEN_ABSENT && vx_fstat_racy(&st, started_ns);
-}
-
 /* Facts as they will be read. False when one may have changed unseen. */
 static bool put_facts(const struct vx_snapshot *s, struct vx_buf *b, uint64_t *ret_n)
 {
-	static const char zero[8];
 	struct stat st;
 	struct vx_seen root = {.path = s->root, .kind = VX_SEEN_DIR};
 	if (stat(s->root, &st) < 0)
 		return false;
 	vx_seen_stat_of(&st, &root.st);
-	*ret_n = 0;
 	for (uint32_t i = 0; i <= s->facts.n; i++) {
 		const struct vx_seen *seen = i < s->facts.n ? &s->facts.v[i] : &root;
-		struct fact f = {.st = seen->st, .kind = seen->kind, .path_len = (uint32_t)strlen(seen->path)};
-		f.target_len = seen->target ? (uint32_t)strlen(seen->target) : 0;
-		size_t n = sizeof f + f.path_len + f.target_len + 2;
-		f.total = (uint32_t)((n + 7) & ~(size_t)7);
-		if (too_young(seen, s->started_ns))
+		if (vx_fact_young(seen, s->started_ns))
 			return false;
-		vx_buf_add(b, &f, sizeof f);
-		vx_buf_add(b, seen->path, f.path_len + 1);
-		vx_buf_add(b, seen->target ? seen->target : "", f.target_len + 1);
-		vx_buf_add(b, zero, f.total - n);
-		(*ret_n)++;
+		vx_fact_put(b, seen);
 	}
+	*ret_n = s->facts.n + 1;
 	return !b->overflow;
 }
 
@@ -381,9 +291,9 @@ int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed)
 		goto out;
 	}
 	h.facts_bytes = facts.len;
-	h.facts_sum = checksum(vx_buf_str(&facts), facts.len);
+	h.facts_sum = vx_question_sum(vx_buf_str(&facts), facts.len);
 	h.image_bytes = im.used;
-	h.image_sum = checksum(im.base, im.used);
+	h.image_sum = vx_question_sum(im.base, im.used);
 	r = write_file(s, &h, &facts, &im);
 	if (!s->taken)
 		vx_image_unmap(&im);

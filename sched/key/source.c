@@ -82,6 +82,11 @@ int vx_source_remember(struct vx_source *s, const struct vx_files *table)
 	return s->keep ? vx_own_remember(s, table) : 0;
 }
 
+bool vx_source_facts(const struct vx_source *s, struct vx_unchanged *u)
+{
+	return s->own && vx_own_facts(s->own, u);
+}
+
 bool vx_source_tracked(const struct vx_source *s, const char *path)
 {
 	if (s->own)

@@ -19,6 +19,9 @@ int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, str
 int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 /* Keeps what the first list and the identities in `table` have shown for the next run. */
 int vx_source_remember(struct vx_source *s, const struct vx_files *table);
+/* Everything that the first list came from, as facts of a memory (vx/unchanged.h). False: it cannot be said. */
+struct vx_unchanged;
+bool vx_source_facts(const struct vx_source *s, struct vx_unchanged *u);
 bool vx_source_tracked(const struct vx_source *s, const char *path); /* any thread */
 enum vx_oid_kind vx_source_kind(const struct vx_source *s);
 bool vx_source_trusts_exec(const struct vx_source *s);

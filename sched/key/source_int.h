@@ -39,6 +39,8 @@ void vx_own_close(struct vx_own *o);
 int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
 int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 bool vx_own_tracked(const struct vx_own *o, const char *path);
+struct vx_unchanged;
+bool vx_own_facts(const struct vx_own *o, struct vx_unchanged *u);
 int vx_own_remember(struct vx_source *s, const struct vx_files *table);
 
 /* gitproc.c */

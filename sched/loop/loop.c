@@ -551,6 +551,7 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 		work(l);
 		remember(l);
 		retain(l);
+		loop_keep_unchanged(l);
 		finish(l);
 		loop_write_stats(l);
 		loop_write_summary(l);

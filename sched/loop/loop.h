@@ -95,6 +95,7 @@ struct loop {
 	struct vx_masks *base_masks;
 	int signal_fd, lock_fd;
 	int first_signal;
+	bool unchanged; /* nothing was done: an earlier run's word held */
 	uint64_t grace_deadline_ns;
 	int fatal_code;     /* 1: the run fails whatever the tasks say */
 	bool ended, writes; /* writes: results are saved at all */
@@ -140,6 +141,9 @@ bool loop_sandboxed(const struct loop *l, uint32_t task);
 bool loop_direct_split(const char *command, struct vx_arena *a, struct vx_strs *ret);
 /* `arg` as one word of a POSIX shell. Pure. */
 void loop_shell_quote(const char *arg, struct vx_buf *out);
+
+/* unchanged.c: after a run that had nothing to do, what it rested on */
+void loop_keep_unchanged(struct loop *l);
 
 /* ready.c: does a line of output match `pattern`? Lines are put together from chunks, escape sequences stripped. */
 int vx_ready_new(const char *pattern, struct vx_ready **ret, struct vx_err *err);

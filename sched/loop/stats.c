@@ -72,6 +72,7 @@ void loop_write_stats(struct loop *l)
 		vx_json_set(o, "pool", pool_json(l));
 	if (l->keyer)
 		vx_json_set(o, "keys", keys_json(l));
+	vx_json_set(o, "unchanged", vx_json_new_bool(l->unchanged));
 	put(o, "planNs", l->setup_ns);
 	put(o, "keysNs", l->keys_ns);
 	put(o, "probeNs", l->probe_ns);

@@ -45,7 +45,7 @@ struct vx_report {
 	bool region;           /* is there to be one? */
 	uint32_t region_lines; /* on the screen now */
 	uint64_t drawn_ns;
-	bool dirty;
+	bool dirty, said;
 	struct vx_core_counts counts;
 };
 

@@ -96,7 +96,7 @@ bool piece(struct vx_report *r, size_t bytes)
 		return false;
 	region_erase(r);
 	stream_break_line(r);
-	r->dirty = true;
+	r->dirty = r->said = true;
 	return true;
 }
 
@@ -268,6 +268,7 @@ void vx_report_warn(struct vx_report *r, const char *fmt, ...)
 	struct out err;
 	va_list ap;
 
+	r->said = true;
 	va_start(ap, fmt);
 	vx_buf_vprintf(&b, fmt, ap);
 	va_end(ap);
@@ -280,6 +281,11 @@ void vx_report_warn(struct vx_report *r, const char *fmt, ...)
 	out_drain(&err);
 	out_free(&err);
 	vx_buf_free(&b);
+}
+
+bool vx_report_said(const struct vx_report *r)
+{
+	return r->said;
 }
 
 void vx_report_counts(struct vx_report *r, const struct vx_core_counts *c)
