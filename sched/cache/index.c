@@ -273,13 +273,13 @@ static void free_index(struct vx_index *ix)
 	free(ix);
 }
 
-/* Opening a FIFO would wait for ever. */
+/* Opening a FIFO would wait for ever; a link that leads nowhere would be a file made there. */
 static bool is_odd(const char *dir, const char *name)
 {
 	char p[PATH_MAX + 16];
 	struct stat st;
 	snprintf(p, sizeof p, "%s/%s", dir, name);
-	return stat(p, &st) == 0 && !S_ISREG(st.st_mode);
+	return lstat(p, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
 static int open_once(const char *dir, bool write, bool sync, uint64_t map_bytes, struct vx_index **ret)

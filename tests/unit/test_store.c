@@ -306,16 +306,17 @@ static void test_index_is_no_file(void **state)
 {
 	(void)state;
 	char *dir = vxt_tmpdir(), cmd[PATH_MAX + 64];
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 4; i++) {
 		struct vx_store *s = open_at(dir, "/w", true, 0);
 		assert_int_equal(put_row(s, "k", vx_wall_ns(), "k", 1), 0);
 		vx_store_close(s);
-		const char *name = i ? "lock.mdb" : "data.mdb";
-		snprintf(cmd, sizeof cmd, "cd '%s/v1/index' && rm %s && mkfifo %s", dir, name, name);
+		const char *name = i % 2 ? "lock.mdb" : "data.mdb";
+		snprintf(cmd, sizeof cmd, "cd '%s/v1/index' && rm %s && %s %s", dir, name, i < 2 ? "mkfifo" : "ln -s ../../elsewhere", name);
 		assert_int_equal(vxt_sh(cmd, NULL), 0);
 		s = open_at(dir, "/w", true, 0);
 		assert_non_null(vx_store_note(s));
 		assert_true(vx_store_writable(s));
+		assert_int_equal(access(vxt_path(dir, "elsewhere"), F_OK), -1);
 		vx_store_close(s);
 	}
 	vxt_rm(dir);
