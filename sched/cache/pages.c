@@ -8,7 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_HEADER = 16, NODE_HEADER = 8, DB_BYTES = 48, META_MAGIC_AT = 16, META_DBS_AT = 40, META_LAST_AT = 136, META_TXN_AT = 144, META_END = 152 };
+enum {
+	PAGE_HEADER = 16,
+	NODE_HEADER = 8,
+	DB_BYTES = 48,
+	META_MAGIC_AT = 16,
+	META_DBS_AT = 40,
+	META_LAST_AT = 136,
+	META_TXN_AT = 144,
+	META_END = 152
+};
 enum { BRANCH = 1, LEAF = 2, OVERFLOW = 4 };
 enum { NODE_BIG = 1, NODE_DB = 2 };
 enum { INTEGER_KEY = 8, MAX_DEPTH = 32 };
@@ -130,8 +139,7 @@ static bool check_page(struct walk *w, uint64_t number, unsigned depth, enum kin
 		if (depth == 1) {
 			if (!check_leaf_node(w, node, room, kind))
 				return false;
-		} else if (NODE_HEADER + (size_t)u16(node + 6) > room ||
-			   !check_page(w, u32(node) | (uint64_t)u16(node + 4) << 32, depth - 1, kind)) {
+		} else if (NODE_HEADER + (size_t)u16(node + 6) > room || !check_page(w, u32(node) | (uint64_t)u16(node + 4) << 32, depth - 1, kind)) {
 			return false;
 		}
 	}

@@ -93,7 +93,7 @@ static const char *bad_name(const char *host, bool deny)
 static int check_hosts(const struct cfg *c, const char *field, struct vx_strs hosts, bool deny)
 {
 	for (uint32_t i = 0; i < hosts.n; i++) {
-		const char *entry = hosts.v[i], *port, *why = NULL;
+		const char *entry = hosts.v[i], *port = NULL, *why = NULL;
 		char *host;
 		if (strstr(entry, "://"))
 			why = "has a scheme: write the host alone";

@@ -86,7 +86,8 @@ static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx
 	vx_sha256_init(&h);
 	for (uint32_t i = 0; i < g.n; i++) {
 		vx_sha256_add(&h, g.v[i].path, strlen(g.v[i].path) + 1);
-		vx_sha256_add(&h, &(uint32_t){htole32(g.v[i].mode)}, 4);
+		uint32_t mode = htole32(g.v[i].mode);
+		vx_sha256_add(&h, &mode, sizeof mode);
 		vx_sha256_add(&h, g.v[i].oid.b, g.v[i].oid.n);
 	}
 	vx_sha256_done(&h, &round->globals_digest);

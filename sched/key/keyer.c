@@ -220,7 +220,7 @@ static const struct vx_key_input *input_array(struct vx_keyer *k, uint32_t proje
 	if (!chosen->n)
 		return none;
 	for (uint32_t i = 0; i < p->n_lists; i++)
-		if (p->lists[i].n == chosen->n && !memcmp(p->lists[i].files, chosen->v, chosen->n * sizeof(struct vx_file *)))
+		if (p->lists[i].n == chosen->n && !memcmp(p->lists[i].files, chosen->v, chosen->n * sizeof chosen->v[0]))
 			return p->lists[i].inputs;
 	struct vx_key_input *v = vx_arena_array(&k->a, chosen->n + 1, sizeof *v);
 	for (uint32_t i = 0; i < chosen->n; i++)

@@ -32,7 +32,8 @@ static void fixed_digest(const struct fixed_round *f, struct vx_digest *ret)
 		vx_sha256_add(&c, &f->v[i].digest, sizeof f->v[i].digest);
 	}
 	vx_sha256_add(&c, &f->globals_digest, sizeof f->globals_digest);
-	vx_sha256_add(&c, &(uint32_t){f->n_globals}, 4);
+	uint32_t globals = f->n_globals;
+	vx_sha256_add(&c, &globals, sizeof globals);
 	vx_sha256_done(&c, ret);
 }
 

@@ -423,7 +423,7 @@ static bool handed_over_again(struct vx_pool *p, uint32_t slot)
 	if (s->again || s->poisoned || p->broken || s->lost_status < 0 || s->lost_status == POOL_LOST_SERVER || s->pending_signal != 0)
 		return false;
 	if (atomic_load_explicit(&q->head, memory_order_acquire) != s->request_at ||
-	    atomic_load_explicit(&q->tail, memory_order_acquire) != s->request_at + 1)
+		atomic_load_explicit(&q->tail, memory_order_acquire) != s->request_at + 1)
 		return false;
 	s->again = true;
 	return hand_over(p, slot, NULL) == 0;
