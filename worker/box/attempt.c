@@ -241,10 +241,17 @@ static void judge(struct attempt *a)
 	}
 }
 
-/* bwrap's child waits for its parent's word before it asks to die with it: where bwrap was killed in between, nobody else would ever end it. */
-static void reap_all(void)
+/* bwrap has ended or is about to. Its child waits for its parent's word before it asks to die with it: where bwrap was killed in between, nobody else would ever
+ * end that. What bwrap left behind became ours when it ended, so that without a child there is nothing left: the common case, told by two calls. */
+static void reap_all(struct host *h)
 {
-	if (vx_tree_end(NULL, NULL, NULL, 0, 0) == 0)
+	pid_t p;
+
+	while (waitpid(h->at.pid, NULL, __WALL) < 0 && errno == EINTR)
+		continue;
+	while ((p = waitpid(-1, NULL, __WALL | WNOHANG)) > 0)
+		continue;
+	if ((p < 0 && errno == ECHILD) || vx_tree_end(NULL, NULL, NULL, 0, 0) == 0)
 		return;
 	while (waitpid(-1, NULL, __WALL) > 0 || errno == EINTR)
 		continue;
@@ -266,7 +273,7 @@ void attempt_end(struct host *h)
 	}
 	/* bwrap's own process has ended. What it ran, should that be alive, loses its control socket and its parent, and dies: pid 1, and all with it. */
 	a->control = vx_close(a->control);
-	reap_all();
+	reap_all(h);
 	if (a->build_err.code && !a->killed) {
 		struct vx_err err = a->build_err;
 		refuse(h, &err);
@@ -319,7 +326,7 @@ void attempt_abandon(struct host *h)
 	if (h->at.active) {
 		vx_pidfd_signal(h->at.pidfd, SIGKILL);
 		h->at.control = vx_close(h->at.control);
-		reap_all();
+		reap_all(h);
 		clean_up(h, NULL);
 		struct vx_buf lines = VX_BUF(1 << 16);
 		deny_enforce(h->root_fd, &h->at.r, &lines);

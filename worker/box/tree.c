@@ -15,10 +15,12 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define PLAIN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define SYS_OPEN_TREE_ATTR 467 /* the same on every architecture; newer than the headers */
 
 struct build {
 	struct tree_base *b;
@@ -51,6 +53,28 @@ static int clone_mount(int fd)
 	int m = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	return m < 0 ? -errno : m;
+}
+
+/* A detached copy of `name` in dir_fd, or of dir_fd itself where name is "", with attributes. A link is copied as what it is: it fits no directory. One call with
+ * open_tree_attr(2) of Linux 6.15, two before. */
+static int clone_with(int dir_fd, const char *name, uint64_t set)
+{
+	static bool two_calls;
+	unsigned flags = (*name ? AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT : AT_EMPTY_PATH) | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
+	struct mount_attr a = {.attr_set = set};
+	long m = two_calls ? -1 : syscall(SYS_OPEN_TREE_ATTR, dir_fd, name, flags, &a, sizeof a);
+
+	if (m >= 0)
+		return (int)m;
+	if (!two_calls && errno != ENOSYS && errno != EPERM && errno != EINVAL)
+		return -errno;
+	m = open_tree(dir_fd, name, flags);
+	int r = m < 0 ? -errno : set_attr((int)m, set, true);
+	if (r == 0)
+		two_calls = true; /* what the first way could not do this way can */
+	else if (m >= 0)
+		vx_close((int)m);
+	return r < 0 ? r : (int)m;
 }
 
 static int attach(int mount_fd, int target_fd)
@@ -242,9 +266,9 @@ static bool is_own(const struct build *c, int fd)
 
 static int make_point(int dir_fd, const char *name, bool is_dir)
 {
-	if ((is_dir ? mkdirat(dir_fd, name, 0755) : mknodat(dir_fd, name, S_IFREG | 0444, 0)) < 0 && errno != EEXIST)
-		return -errno;
-	return vx_open_beneath(dir_fd, name, O_PATH | O_NOFOLLOW, 0);
+	int r = is_dir ? mkdirat(dir_fd, name, 0755) : mknodat(dir_fd, name, S_IFREG | 0444, 0);
+
+	return r < 0 && errno != EEXIST ? -errno : 0;
 }
 
 /* Opens `path` (absolute) in the tree; what is missing is made, but only in file systems of our own: never on the host. */
@@ -261,28 +285,52 @@ static int open_target(struct build *c, const char *path, bool is_dir)
 	if (parent < 0)
 		return parent;
 	int r = is_own(c, parent) ? make_point(parent, slash + 1, is_dir) : -ENOENT;
+	if (r == 0)
+		r = vx_open_beneath(parent, slash + 1, O_PATH | O_NOFOLLOW, 0);
 	vx_close(parent);
 	return r;
 }
 
-static int prepare_bind(struct tree_base *b, const struct vx_mount *m)
+static void forget_source(struct tree *t)
 {
-	int fd = -1, r, src = vx_open_beneath(b->host_fd, m->source + 1, O_PATH | O_NOFOLLOW, 0);
+	if (t->source_dir[0])
+		vx_close(t->source_fd);
+	t->source_dir[0] = '\0';
+}
+
+/* A directory, by its name in the one that holds it. */
+static int bind_directory(struct tree_base *b, struct tree *t, const char *path, uint64_t attr)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = (size_t)(slash - path);
+
+	if (n == 0 || n >= sizeof t->source_dir)
+		return -EINVAL;
+	if (strncmp(t->source_dir, path, n) != 0 || t->source_dir[n]) {
+		forget_source(t);
+		char dir[VX_MAX_PATH];
+		snprintf(dir, sizeof dir, "%.*s", (int)n, path);
+		t->source_fd = vx_open_beneath(b->host_fd, dir + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (t->source_fd < 0)
+			return t->source_fd;
+		memcpy(t->source_dir, dir, n + 1);
+	}
+	return clone_with(t->source_fd, slash + 1, attr);
+}
+
+static int prepare_bind(struct tree_base *b, struct tree *t, const struct vx_mount *m)
+{
+	uint64_t attr = PLAIN | (m->writable ? 0 : MOUNT_ATTR_RDONLY);
 	struct stat st;
 
+	if (m->source_is_dir && strrchr(m->source, '/') != m->source)
+		return bind_directory(b, t, m->source, attr);
+	int src = vx_open_beneath(b->host_fd, m->source + 1, O_PATH | O_NOFOLLOW, 0), r = src;
 	if (src < 0)
 		return src;
-	r = fstat(src, &st) < 0 ? -errno : 0;
-	if (r == 0 && S_ISDIR(st.st_mode) != m->source_is_dir)
-		r = -ESTALE; /* not what it was when the request was made */
-	if (r == 0)
-		r = fd = clone_mount(src);
-	if (r >= 0)
-		r = set_attr(fd, PLAIN | (m->writable ? 0 : MOUNT_ATTR_RDONLY), true);
+	r = fstat(src, &st) < 0 ? -errno : S_ISDIR(st.st_mode) != m->source_is_dir ? -ESTALE : clone_with(src, "", attr);
 	vx_close(src);
-	if (r < 0 && fd >= 0)
-		vx_close(fd);
-	return r < 0 ? r : fd;
+	return r;
 }
 
 /* A directory that is hidden, but that later mounts need, is a tmpfs of its own. */
@@ -299,14 +347,15 @@ static bool is_tmpfs(const struct vx_sbx_request *r, uint32_t i)
 	return r->mounts[i].kind == VX_MNT_TMPFS || (r->mounts[i].kind == VX_MNT_HIDE_DIR && holds_later(r, i));
 }
 
-static int prepare_one(struct tree_base *b, const struct vx_sbx_request *r, uint32_t i)
+static int prepare_one(struct tree_base *b, struct tree *t, uint32_t i)
 {
+	const struct vx_sbx_request *r = t->r;
 	const struct vx_mount *m = &r->mounts[i];
 
 	if (is_tmpfs(r, i))
 		return new_tmpfs(m->mode);
 	if (m->kind == VX_MNT_BIND)
-		return prepare_bind(b, m);
+		return prepare_bind(b, t, m);
 	if (m->kind == VX_MNT_DEVICE)
 		return clone_device(b->host_fd, m->source + 1);
 	/* hidden: an empty directory or an unreadable file */
@@ -320,7 +369,8 @@ static int prepare_one(struct tree_base *b, const struct vx_sbx_request *r, uint
 
 static int fail_mount(struct vx_err *err, int r, const struct vx_mount *m)
 {
-	const char *why = r == -ELOOP || r == -ESTALE || r == -ENOENT ? "it was replaced while the sandbox was built" : vx_strerror(r);
+	const char *why =
+		r == -ELOOP || r == -ESTALE || r == -ENOENT || r == -ENOTDIR ? "it was replaced while the sandbox was built" : vx_strerror(r);
 
 	return vx_err_set(err, r, "sandbox: cannot bind %s%s%s%s: %s", m->target, m->grant ? " for \"" : "", m->grant ? m->grant : "",
 		m->grant ? "\"" : "", why);
@@ -331,13 +381,14 @@ void tree_forget(struct tree *t)
 	for (uint32_t i = 0; i < t->n; i++)
 		vx_close(t->fd[i]);
 	t->n = 0;
+	forget_source(t);
 }
 
 /* The batch that begins at t->first. */
 static int prepare(struct tree_base *b, struct tree *t, struct vx_err *err)
 {
 	for (t->n = 0; t->n < TREE_BATCH && t->first + t->n < t->r->n_mounts; t->n++) {
-		int fd = prepare_one(b, t->r, t->first + t->n);
+		int fd = prepare_one(b, t, t->first + t->n);
 		if (fd < 0) {
 			tree_forget(t);
 			return fail_mount(err, fd, &t->r->mounts[t->first + t->n]);
@@ -354,17 +405,20 @@ int tree_prepare(struct tree_base *b, const struct vx_sbx_request *r, struct tre
 	return prepare(b, t, err);
 }
 
-/* As open_target; a directory of ours in which mount points are made is kept open for the next. */
-static int open_point(struct build *c, const char *path, bool is_dir)
+/* As open_target, and attaches; a directory of ours in which mount points are made is kept open for the next. */
+static int attach_point(struct build *c, int mount_fd, const char *path, bool is_dir)
 {
 	const char *slash = strrchr(path, '/');
 	size_t n = (size_t)(slash - path);
 
-	if (n && c->dir_fd >= 0 && !strncmp(c->dir, path, n) && !c->dir[n])
-		return make_point(c->dir_fd, slash + 1, is_dir);
-	int target = open_target(c, path, is_dir);
+	if (n && c->dir_fd >= 0 && !strncmp(c->dir, path, n) && !c->dir[n]) {
+		int r = make_point(c->dir_fd, slash + 1, is_dir);
+		return r < 0 ? r : move_mount(mount_fd, "", c->dir_fd, slash + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+	}
+	int target = open_target(c, path, is_dir), r = target < 0 ? target : attach(mount_fd, target);
+	vx_close(target);
 	if (target < 0 || !n)
-		return target;
+		return r;
 	c->dir_fd = vx_close(c->dir_fd);
 	snprintf(c->dir, sizeof c->dir, "%.*s", (int)n, path);
 	int fd = vx_open_beneath(c->root_fd, c->dir + 1, O_PATH | O_NOFOLLOW, 0);
@@ -372,16 +426,14 @@ static int open_point(struct build *c, const char *path, bool is_dir)
 		c->dir_fd = fd;
 	else if (fd >= 0)
 		vx_close(fd);
-	return target;
+	return r;
 }
 
 static int attach_in(struct build *c, int mount_fd, uint32_t i)
 {
 	const struct vx_mount *m = &c->r->mounts[i];
-	int target = open_point(c, m->target, m->source_is_dir), seal = -1;
-	int r = target < 0 ? target : attach(mount_fd, target);
+	int seal = -1, r = attach_point(c, mount_fd, m->target, m->source_is_dir);
 
-	vx_close(target);
 	if (c->dir_fd >= 0 && vx_path_within(c->dir, m->target)) /* covered now: what is made next belongs on top */
 		c->dir_fd = vx_close(c->dir_fd);
 	if (r == 0 && is_tmpfs(c->r, i)) {

@@ -15,6 +15,7 @@
 #ifndef VX_BOX_TREE_H
 #define VX_BOX_TREE_H
 
+#include "vx/limits.h"
 #include "vx/sandbox.h"
 
 struct vx_err;
@@ -35,6 +36,8 @@ struct tree {
 	const struct vx_sbx_request *r;
 	uint32_t first, n; /* the batch at hand: mounts [first, first + n) of the request */
 	int fd[TREE_BATCH];
+	int source_fd; /* the directory whose entry was bound last; valid while source_dir is not "": neighbours are bound without walking there again */
+	char source_dir[VX_MAX_PATH];
 };
 
 int tree_base_open(struct tree_base *b, struct vx_err *err);

@@ -34,6 +34,7 @@ def start(tasks, extra_env=None):
     with open(spec, "w") as f:
         json.dump(tasks, f)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}  # a make around us is none of the tasks'
+    inherited["PATH"] = ":".join(d for d in os.environ["PATH"].split(":") if "ccache" not in d)  # its cache is not granted
     env = dict(inherited, HOME=HOME, T_HOSTONLY="1", VX_INIT=init, **(extra_env or {}))
     leak = os.open(boxrun, os.O_RDONLY)  # descriptors that whoever started vx has left open
     for fd in (10, 11, 40):
