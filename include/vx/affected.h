@@ -11,4 +11,7 @@
 int vx_affected_narrow(
 	const struct vx_workspace *ws, const struct vx_select_opts *o, struct vx_arena *a, struct vx_selection *sel, struct vx_err *err);
 
+/* The first of the paths that is one of turbo.json's globalDependencies, which concern every task; NULL none. For vx_select_opts.global. */
+int vx_affected_global(const struct vx_workspace *ws, struct vx_strs paths, struct vx_arena *a, const char **ret_path, struct vx_err *err);
+
 #endif

@@ -38,6 +38,7 @@ struct vx_exec_decl {
 struct vx_cache_decl {
 	struct vx_strs files, workspace_files; /* globs; `!` entries included */
 	bool default_inputs; /* turbo: no inputs given, or $TURBO_DEFAULT$: every file of the package (files then adds and subtracts) */
+	uint32_t n_inferred; /* turbo: so many of `env`, at its end, come from the framework and not from a file */
 	struct vx_strs env;  /* names; under turbo with `*` and `!` */
 	struct vx_strs runtime, workspace_runtime;
 	struct vx_strs tasks; /* which upstream keys are folded: "*", "^*", names; given = !NULL v */
@@ -73,6 +74,7 @@ struct vx_project {
 	uint32_t n_tasks;
 	const char *version; /* of the manifest; NULL when not given */
 	uint32_t files;      /* enum vx_dir_files: which of the files that matter its directory has */
+	uint32_t framework;  /* under turbo.json: for vx_framework_env; 0 none */
 };
 
 /* Files of a project's directory that planning cares about; bits of vx_project.files. */

@@ -65,8 +65,13 @@ static int derive(const struct vx_run_opts *o, struct vx_plan *p, const char *ro
 	vx_facts_use(NULL);
 	if (r)
 		return r;
-	struct vx_select_opts so = {
-		.cwd = p->cwd, .all = o->all, .filters = o->filters, .affected = o->affected, .affected_base = o->affected_base, .words = o->words};
+	struct vx_select_opts so = {.cwd = p->cwd,
+		.all = o->all,
+		.filters = o->filters,
+		.affected = o->affected,
+		.affected_base = o->affected_base,
+		.words = o->words,
+		.global = vx_affected_global};
 	r = vx_select(&p->ws, &so, &p->arena, &p->sel, err);
 	if (!r)
 		r = vx_affected_narrow(&p->ws, &so, &p->arena, &p->sel, err);

@@ -38,6 +38,7 @@ struct loader {
 	struct vx_map by_name; /* unqualified task -> entry */
 	struct vx_map by_id;   /* "package#task" -> entry */
 	struct vx_strlist warnings;
+	struct vx_strs global_inputs;
 };
 
 static int parse(struct loader *l, const char *path, struct file *f)
@@ -87,34 +88,48 @@ static int path_of(struct loader *l, const char *dir, uint32_t files, const char
 	return 0;
 }
 
-static int root_settings(struct loader *l)
+static int env_mode(struct cfg *c, const struct vx_json *o, struct vx_ws_settings *s)
 {
-	struct cfg c = {l->a, l->err, l->root.path, NULL, NULL, NULL};
-	struct vx_ws_settings *s = &l->ws->settings;
-	const struct vx_json *o = l->root.json, *n = vx_json_get(o, "concurrency");
 	const char *mode = NULL;
-	int r = cfg_strs(&c, vx_json_get(o, "globalDependencies"), "globalDependencies", &s->global_files);
+	int r = cfg_str(c, vx_json_get(o, "envMode"), "envMode", &mode);
 
-	if (r == 0)
-		r = cfg_strs(&c, vx_json_get(o, "globalEnv"), "globalEnv", &s->global_env);
-	if (r == 0)
-		r = cfg_strs(&c, vx_json_get(o, "globalPassThroughEnv"), "globalPassThroughEnv", &s->global_pass_through);
-	if (r == 0 && vx_json_type(n) == VX_JSON_STRING)
-		r = cfg_str(&c, n, "concurrency", &s->concurrency);
-	if (r == 0)
-		r = cfg_str(&c, vx_json_get(o, "envMode"), "envMode", &mode);
 	if (r < 0)
 		return r;
 	if (mode && strcmp(mode, "loose") == 0) {
 		struct vx_strlist all = {0};
 		for (uint32_t i = 0; i < s->global_pass_through.n; i++)
-			vx_strlist_add(&all, l->a, s->global_pass_through.v[i]);
-		vx_strlist_add(&all, l->a, "*");
+			vx_strlist_add(&all, c->a, s->global_pass_through.v[i]);
+		vx_strlist_add(&all, c->a, "*");
 		s->global_pass_through = vx_strlist_done(&all);
 	} else if (mode && strcmp(mode, "strict") != 0) {
-		return cfg_fail(&c, "envMode", "must be strict or loose, not \"%.60s\"", mode);
+		return cfg_fail(c, "envMode", "must be strict or loose, not \"%.60s\"", mode);
 	}
 	return 0;
+}
+
+/* The global settings stand at the top, or under `global` with shorter names where that is switched on; its `inputs` then are inputs of every task. */
+static int root_settings(struct loader *l)
+{
+	struct cfg c = {l->a, l->err, l->root.path, NULL, NULL, NULL};
+	struct vx_ws_settings *s = &l->ws->settings;
+	const struct vx_json *o = l->root.json, *on = vx_json_get(vx_json_get(o, "futureFlags"), "globalConfiguration");
+	bool block = vx_json_type(on) == VX_JSON_BOOL && vx_json_bool(on);
+	const char *files = block ? "inputs" : "globalDependencies", *env = block ? "env" : "globalEnv",
+		   *pass = block ? "passThroughEnv" : "globalPassThroughEnv";
+
+	if (block)
+		o = vx_json_get(o, "global");
+	if (o && vx_json_type(o) != VX_JSON_OBJECT)
+		return cfg_fail(&c, "global", "must be an object");
+	const struct vx_json *n = vx_json_get(o, "concurrency");
+	int r = cfg_strs(&c, vx_json_get(o, files), files, block ? &l->global_inputs : &s->global_files);
+	if (r == 0)
+		r = cfg_strs(&c, vx_json_get(o, env), env, &s->global_env);
+	if (r == 0)
+		r = cfg_strs(&c, vx_json_get(o, pass), pass, &s->global_pass_through);
+	if (r == 0 && vx_json_type(n) == VX_JSON_STRING)
+		r = cfg_str(&c, n, "concurrency", &s->concurrency);
+	return r < 0 ? r : env_mode(&c, o, s);
 }
 
 static int root_entries(struct loader *l)
@@ -222,7 +237,8 @@ struct package {
 	uint32_t n_files;
 	const struct vx_task_decl **out;
 	uint32_t n_out;
-	struct vx_map done; /* task names handled */
+	struct vx_map done;      /* task names handled */
+	struct vx_strlist taken; /* taken away by "extends": false */
 };
 
 static bool has_script(const struct vx_project *p, const char *name)
@@ -252,7 +268,7 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 {
 	struct loader *l = k->l;
 	struct vx_project *project = &l->ws->projects[k->p];
-	struct turbo_chain chain = {.n = 0};
+	struct turbo_chain chain = {.n = 0, .global_inputs = l->global_inputs};
 	bool own = false;
 
 	if (!vx_map_puts(&k->done, name, 1))
@@ -265,8 +281,10 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 		if (def)
 			add_link(&chain, def, k->files[i]->path);
 	}
-	if (chain.n == 0)
+	if (chain.n == 0) {
+		vx_strlist_add(&k->taken, l->a, name);
 		return 0;
+	}
 	bool shared = from && !own && !has_script(project, name) && !says_dotdot(from->def);
 	if (shared && from->group) {
 		k->out[k->n_out++] = from->group;
@@ -315,6 +333,26 @@ static int add_tasks(struct package *k)
 	return r;
 }
 
+/* A task that the package has taken away from itself is nothing for its others to wait for. */
+static void forget_taken(struct package *k)
+{
+	struct vx_strs taken = vx_strlist_done(&k->taken);
+
+	for (uint32_t i = 0; i < k->n_out; i++) {
+		const struct vx_task_decl *was = k->out[i];
+		struct vx_strlist kept = {0};
+		for (uint32_t d = 0; d < was->depends_on.n; d++)
+			if (!vx_strs_has(taken, was->depends_on.v[d]))
+				vx_strlist_add(&kept, k->l->a, was->depends_on.v[d]);
+		if (kept.n == was->depends_on.n)
+			continue;
+		struct vx_task_decl *t = vx_arena_dup(k->l->a, was, sizeof *was); /* it may be shared with packages that have the task */
+		t->depends_on = vx_strlist_done(&kept);
+		t->canonical = cfg_canonical(t, k->l->a);
+		k->out[i] = t;
+	}
+}
+
 static int load_package(struct loader *l, uint32_t p)
 {
 	struct package k = {.l = l, .p = p};
@@ -327,6 +365,8 @@ static int load_package(struct loader *l, uint32_t p)
 		room += k.files[i]->tasks ? (uint32_t)vx_json_len(k.files[i]->tasks) : 0;
 	k.out = vx_arena_array(l->a, room ? room : 1, sizeof *k.out);
 	r = add_tasks(&k);
+	if (r == 0 && k.taken.n)
+		forget_taken(&k);
 	l->ws->projects[p].tasks = k.out;
 	l->ws->projects[p].n_tasks = k.n_out;
 	vx_map_free(&k.done);

@@ -12,6 +12,7 @@ struct turbo_chain {
 	const struct vx_json *v[TURBO_MAX_CHAIN];
 	const char *file[TURBO_MAX_CHAIN];
 	uint32_t n;
+	struct vx_strs global_inputs; /* global.inputs: relative to the root, in front of every task's own */
 };
 
 /* turbo_task.c: resolves a chain for project `p`. The command is the project's script; without one the task is a pass-through node. */

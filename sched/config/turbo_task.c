@@ -4,8 +4,10 @@
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/path.h"
+#include "vx/workspace.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char DEFAULT[] = "$TURBO_DEFAULT$", ROOT[] = "$TURBO_ROOT$", EXTENDS[] = "$TURBO_EXTENDS$";
@@ -84,8 +86,12 @@ static int text(const struct cfg *c, const struct turbo_chain *chain, const char
 static const char *place(const struct cfg *c, const struct vx_project *p, const char *field, const char *glob, bool *ret_root)
 {
 	bool negated = *glob == '!';
-	const char *g = glob + negated;
+	const char *g = glob + negated, *bare = g;
 
+	while (vx_starts_with(bare, "./"))
+		bare += 2;
+	if (vx_starts_with(bare, "../"))
+		g = bare;
 	*ret_root = false;
 	if (vx_starts_with(g, ROOT)) {
 		g += sizeof ROOT - 1;
@@ -109,8 +115,6 @@ static const char *place(const struct cfg *c, const struct vx_project *p, const 
 		cfg_fail(c, field, "entry \"%.200s\" is absolute; patterns are relative to the package", glob);
 		return NULL;
 	}
-	while (vx_starts_with(g, "./"))
-		g += 2;
 	return negated ? vx_arena_printf(c->a, "!%s", g) : g == glob ? glob : vx_arena_strdup(c->a, g);
 }
 
@@ -140,6 +144,10 @@ static int take_inputs(const struct cfg *c, const struct turbo_chain *chain, con
 	if (r < 0)
 		return r;
 	d->default_inputs = in.n == 0;
+	for (uint32_t i = 0; i < chain->global_inputs.n; i++) {
+		const char *g = chain->global_inputs.v[i];
+		vx_strlist_add(&rest, c->a, vx_arena_printf(c->a, "%s%s/%s", *g == '!' ? "!" : "", ROOT, g + (*g == '!')));
+	}
 	for (uint32_t i = 0; i < in.n; i++) {
 		if (strcmp(in.v[i], DEFAULT) == 0)
 			d->default_inputs = true;
@@ -149,7 +157,22 @@ static int take_inputs(const struct cfg *c, const struct turbo_chain *chain, con
 	return place_all(c, p, "inputs", &rest, &d->files, &d->workspace_files);
 }
 
-static int take_env(const struct cfg *c, const struct turbo_chain *chain, const struct vx_workspace *ws, struct vx_task_decl *t)
+/* Variables that the package's framework builds into its results, behind those of the file. */
+static void infer_env(const struct vx_project *p, struct vx_arena *a, struct vx_strlist *env, struct vx_cache_decl *d)
+{
+	struct vx_strs inferred = vx_framework_env(p->framework);
+	const char *skew = getenv(VX_SKEW_SWITCH);
+
+	for (uint32_t i = 0; i < inferred.n; i++) {
+		if (strcmp(inferred.v[i], VX_SKEW_ID) == 0 && !vx_streq(skew, "1"))
+			continue;
+		vx_strlist_add(env, a, inferred.v[i]);
+		d->n_inferred++;
+	}
+}
+
+static int take_env(
+	const struct cfg *c, const struct turbo_chain *chain, const struct vx_workspace *ws, const struct vx_project *p, struct vx_task_decl *t)
 {
 	const struct vx_strs *global[] = {&ws->settings.global_env, &ws->settings.global_pass_through};
 	struct vx_strlist env = {0}, pass = {0};
@@ -165,6 +188,8 @@ static int take_env(const struct cfg *c, const struct turbo_chain *chain, const 
 	}
 	if (r < 0)
 		return r;
+	if (t->has_exec)
+		infer_env(p, c->a, &env, &t->cache);
 	t->cache.env = vx_strlist_done(&env);
 	/* What a task is keyed by it may see, so the command gets all of it. */
 	for (uint32_t i = 0; i < env.n; i++)
@@ -229,7 +254,7 @@ int turbo_task(
 	const char *script = script_of(p, c->task);
 
 	t.source = chain->n ? chain->file[chain->n - 1] : c->file;
-	t.has_exec = script && script[strspn(script, " \t\r\n")];
+	t.has_exec = script && *script;
 	t.exec.command = t.has_exec ? script : NULL;
 	int r = text(c, chain, "description", &t.description);
 	if (r == 0)
@@ -241,7 +266,7 @@ int turbo_task(
 	if (r == 0)
 		r = place_all(c, p, "outputs", &outputs, &t.cache.out_files, &t.cache.out_workspace_files);
 	if (r == 0)
-		r = take_env(c, chain, ws, &t);
+		r = take_env(c, chain, ws, p, &t);
 	if (r == 0)
 		r = flag(c, chain, "cache", &cache);
 	if (r == 0)

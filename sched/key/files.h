@@ -53,7 +53,8 @@ bool vx_fstat_equal(const struct vx_fstat *a, const struct vx_fstat *b);
 /* Could the file have changed after the look without its stat showing it? Time stamps move in ticks (4 ms and less; 2 s where no fraction is kept). */
 bool vx_fstat_racy(const struct vx_fstat *st, uint64_t looked_ns);
 
-/* Takes mode, id and stat of root_fd/path from the disk, without passing through a link. -ENOENT: no file or link is there; -EBUSY: it kept changing. */
+/* Takes mode, id and stat of root_fd/path from the disk, without passing through a link. -ENOENT: no file or link is there; -EBUSY: it kept changing.
+ * Without trust_exec the mode of a plain file is the one that is in f->mode already (from the index), else 0100644, as git would record it. */
 int vx_identity_take(int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f);
 /* Mode and stat alone. -ENOENT as above. */
 int vx_identity_look(int root_fd, const char *path, bool trust_exec, struct vx_file *f);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define MAX_FINGERPRINT_BYTES (1U << 30)
+#define WALK_SHARE 20U /* walks for globalDependencies take at most this part of the time: see globals_now */
 
 const char *const vx_fingerprint_names[N_FINGERPRINT] = {"pnpm-lock.yaml", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "bun.lock",
 	"bun.lockb", "pnpm-workspace.yaml", ".yarnrc.yml", ".npmrc", "bunfig.toml"};
@@ -113,8 +114,69 @@ int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 		same = same_fixed(&round->v[i], &k->fixed->v[i]);
 	if (!same || memcmp(&round->globals_digest, &k->fixed->globals_digest, sizeof round->globals_digest) != 0)
 		k->fixed = round;
+	pthread_mutex_lock(&k->walk.lock);
+	k->walk.ended_ns = 0; /* that was before */
+	pthread_mutex_unlock(&k->walk.lock);
 	k->fixed_dirty = false;
 	return 0;
+}
+
+struct path_list {
+	struct vx_arena *a;
+	struct vx_strlist l;
+};
+
+static int path_found(void *arg, const struct vx_glob_hit *h)
+{
+	struct path_list *p = arg;
+	if (h->type == VX_GLOB_FILE || h->type == VX_GLOB_LINK)
+		vx_strlist_add(&p->l, p->a, vx_arena_strndup(p->a, h->path, h->len));
+	return 0;
+}
+
+/* What globalDependencies match now. Every save asks, and a pattern like "**" + "/.env" means a walk through the whole workspace: so the last answer is taken again
+ * until WALK_SHARE times the length of its walk has gone by. The lock is held. */
+static int globals_now(struct vx_keyer *k, struct vx_strs *ret)
+{
+	struct global_walk *w = &k->walk;
+	uint64_t start = vx_now_ns();
+	if (!w->ended_ns || start - w->ended_ns > WALK_SHARE * w->took_ns) {
+		vx_arena_free(&w->a);
+		w->a = (struct vx_arena){0};
+		struct path_list p = {.a = &w->a};
+		int r = vx_globset_walk(k->global_set, vx_source_fd(k->src), path_found, &p);
+		w->ended_ns = 0;
+		if (r < 0)
+			return r;
+		w->paths = vx_strlist_done(&p.l);
+		w->ended_ns = vx_now_ns();
+		w->took_ns = w->ended_ns - start;
+	}
+	*ret = w->paths;
+	return 0;
+}
+
+/* A file that matches now and was not there when the round was read. Those that are gone are found one by one. */
+static int global_came(struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
+{
+	struct vx_strs now;
+	if (!k->global_set)
+		return 0;
+	pthread_mutex_lock(&k->walk.lock);
+	int r = globals_now(k, &now);
+	for (uint32_t i = 0, j = 0; r == 0 && i < now.n; i++) {
+		while (j < round->n_globals && strcmp(round->globals[j].path, now.v[i]) < 0)
+			j++;
+		if (j < round->n_globals && strcmp(round->globals[j].path, now.v[i]) == 0)
+			continue;
+		struct stat st; /* what is no file to git is none to the key */
+		if (fstatat(vx_source_fd(k->src), now.v[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && vx_git_mode(st.st_mode, true)) {
+			snprintf(ret_what, cap, "%s", now.v[i]);
+			r = 1;
+		}
+	}
+	pthread_mutex_unlock(&k->walk.lock);
+	return r;
 }
 
 int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
@@ -147,5 +209,5 @@ int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, char
 			return r;
 		}
 	}
-	return 0;
+	return global_came(k, round, ret_what, cap);
 }

@@ -1,5 +1,6 @@
 /* File lists from git itself: one process a repository, `git ls-files`. Used where our own reader does not suffice (source.c says why). Ids are taken from the
  * disk, not from git's answer: whether an index entry can be trusted is what the reader was not sure of. */
+#include "gitconf.h"
 #include "source_int.h"
 
 #include "vx/buf.h"
@@ -109,6 +110,7 @@ struct listing {
 	struct vx_strlist nested;
 	uint64_t started_ns;
 	bool first;           /* fill the source's sets too */
+	bool trust_exec;      /* core.fileMode of the repository that is being listed */
 	const char *last_dir; /* the last directory found to be real ... */
 	size_t last_dir_len;
 	int last_fd; /* ... opened */
@@ -130,17 +132,21 @@ static int parent_fd(struct listing *l, const char *path)
 	return l->last_fd;
 }
 
-static int add_file(struct listing *l, const char *path, bool tracked)
+/* `recorded`: the mode in the index, 0 untracked. Where git does not trust the executable bit it keeps what is recorded, and records 0100644 for what is new. */
+static int add_file(struct listing *l, const char *path, uint32_t recorded)
 {
+	bool tracked = recorded != 0;
 	int dir = parent_fd(l, path);
 	struct stat st;
 	if (l->first && tracked)
 		vx_map_puts(&l->s->tracked, path, 1);
 	if (dir < 0 || fstatat(dir, vx_path_base(path), &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	uint32_t mode = vx_git_mode(st.st_mode, l->s->trust_exec);
+	uint32_t mode = vx_git_mode(st.st_mode, l->trust_exec);
 	if (!mode)
 		return 0;
+	if (!l->trust_exec && S_ISREG(st.st_mode) && (recorded & 0111))
+		mode = 0100755;
 	if (l->out->n >= VX_MAX_FILES)
 		return vx_err_set(l->err, -EFBIG, "the workspace has more than %u files", VX_MAX_FILES);
 	struct vx_file *f = vx_arena_alloc(l->a, sizeof *f);
@@ -165,16 +171,13 @@ static int read_record(struct listing *l, const char *rec, const char *prefix)
 	path++;
 	size_t n = strlen(path);
 	bool repo = tracked ? strncmp(rec + 2, "160000 ", 7) == 0 : path[n - 1] == '/';
-	if (tracked && l->first && !*prefix) {
-		const char *id = strchr(rec + 2, ' ');
-		if (id && strcspn(id + 1, " ") == 64)
-			l->s->kind = VX_OID_SHA256;
-	}
+	if (repo && strcmp(path, "./") == 0)
+		return 0; /* the directory git was run in: a submodule without a repository, so it was the one around it that answered */
 	if (n + strlen(prefix) >= VX_MAX_PATH)
 		return vx_err_set(l->err, -ENAMETOOLONG, "a path is longer than %u bytes: %.200s...", VX_MAX_PATH - 1, path);
 	char *full = vx_arena_printf(l->a, "%s%.*s", prefix, (int)(repo && !tracked ? n - 1 : n), path);
 	if (!repo)
-		return add_file(l, full, tracked);
+		return add_file(l, full, tracked ? (uint32_t)strtoul(rec + 2, NULL, 8) : 0);
 	size_t full_n = strlen(full);
 	bool modules = vx_below_modules(vx_arena_printf(l->a, "%s/.", full), full_n + 2);
 	if ((!tracked && modules) || vx_strs_has(vx_strlist_done(&l->nested), full))
@@ -184,6 +187,26 @@ static int read_record(struct listing *l, const char *rec, const char *prefix)
 		vx_strlist_add(&l->nested, l->a, full);
 	vx_close(fd);
 	return 0;
+}
+
+/* What the configuration of the repository at cwd says of modes and ids; the last value counts. "name\nvalue", or "name" for a bare one. */
+static int ask_config(struct listing *l, const char *cwd, bool main)
+{
+	static const char *const args[] = {"config", "-z", "--get-regexp", "^(core\\.filemode|extensions\\.objectformat)$", NULL};
+	struct vx_buf out = VX_BUF(64U << 10);
+	int status = 0, r = run_git(l->s, cwd, args, &out, NULL, &status, l->err);
+	l->trust_exec = true;
+	for (size_t at = 0; r == 0 && at < out.len; at += strlen(out.data + at) + 1) {
+		const char *name = out.data + at, *value = strchr(name, '\n');
+		if (vx_starts_with(name, "core.filemode"))
+			l->trust_exec = !value || vx_gitconf_bool(value + 1) != 0;
+		else if (main && value && strcmp(value + 1, "sha256") == 0)
+			l->s->kind = VX_OID_SHA256;
+	}
+	if (r == 0 && main)
+		l->s->trust_exec = l->trust_exec;
+	vx_buf_free(&out);
+	return r;
 }
 
 /* Lists `spec` ("" everything) of the repository that `repo` ("" the workspace's own) stands in. */
@@ -199,7 +222,9 @@ static int list_repo(struct listing *l, const char *repo, const char *spec)
 	}
 	struct vx_buf out = VX_BUF(MAX_LIST_BYTES), errout = VX_BUF(64U << 10);
 	int status = 0;
-	int r = run_git(s, cwd, args, &out, &errout, &status, l->err);
+	int r = ask_config(l, cwd, l->first && !*repo);
+	if (r == 0)
+		r = run_git(s, cwd, args, &out, &errout, &status, l->err);
 	if (r == 0 && status != 0)
 		r = git_failed(s, cwd, &errout, l->err);
 	for (size_t at = 0; r == 0 && at < out.len;) {

@@ -140,6 +140,12 @@ static int take_link(int root_fd, const char *path, enum vx_oid_kind kind, struc
 	return 0;
 }
 
+/* Where git does not look at the executable bit, what is recorded of a file stays: whoever listed it has put that in f->mode. */
+static uint32_t mode_of(mode_t m, bool trust_exec, uint32_t was)
+{
+	return !trust_exec && S_ISREG(m) && S_ISREG(was) ? was : vx_git_mode(m, trust_exec);
+}
+
 /* 1: it changed meanwhile, look again. */
 static int take_once(int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f)
 {
@@ -168,7 +174,7 @@ static int take_once(int root_fd, const char *path, enum vx_oid_kind kind, bool 
 	if (!vx_fstat_equal(&a, &b))
 		return 1;
 	f->oid = oid;
-	f->mode = vx_git_mode(before.st_mode, trust_exec);
+	f->mode = mode_of(before.st_mode, trust_exec, f->mode);
 	f->st = a;
 	return 0;
 }
@@ -194,7 +200,7 @@ int vx_identity_look(int root_fd, const char *path, bool trust_exec, struct vx_f
 	f->looked_ns = vx_wall_ns();
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	uint32_t mode = vx_git_mode(st.st_mode, trust_exec);
+	uint32_t mode = mode_of(st.st_mode, trust_exec, f->mode);
 	if (!mode)
 		return -ENOENT;
 	f->mode = mode;

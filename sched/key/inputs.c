@@ -190,8 +190,18 @@ static void pick_all(const struct pick *p, const struct vx_files *own)
 			vx_files_add(p->ret, own->v[i]);
 }
 
+/* Turborepo counts tracked files that match `outputs` among the inputs even where `inputs` does not name them: a committed output that is edited is a change. */
+static void pick_tracked_outputs(const struct pick *p, const struct vx_files *own)
+{
+	for (uint32_t i = 0; i < own->n; i++) {
+		struct vx_file *f = own->v[i];
+		if (f->tracked && vx_globset_match(p->dg->outs, f->path + p->strip, f->len - p->strip))
+			vx_files_add(p->ret, f);
+	}
+}
+
 /* Turbo's entries with "..": joined to the package's directory, matched from the root. */
-static int pick_up(const struct pick *p, const struct vx_files *table, struct vx_arena *a)
+static int up_globs(const struct pick *p, struct vx_arena *a, struct vx_globset **ret)
 {
 	struct vx_strlist l = {0};
 	for (uint32_t i = 0; i < p->dg->up_files.n; i++) {
@@ -200,8 +210,13 @@ static int pick_up(const struct pick *p, const struct vx_files *table, struct vx
 		if (!vx_starts_with(full, ".."))
 			vx_strlist_add(&l, a, *s == '!' ? vx_arena_printf(a, "!%s", full) : full);
 	}
+	return vx_globset_compile(vx_strlist_done(&l), VX_DIALECT_TURBO, a, ret, NULL);
+}
+
+static int pick_up(const struct pick *p, const struct vx_files *table, struct vx_arena *a)
+{
 	struct vx_globset *set;
-	int r = vx_globset_compile(vx_strlist_done(&l), VX_DIALECT_TURBO, a, &set, NULL);
+	int r = up_globs(p, a, &set);
 	if (r == 0)
 		pick_by_globs(p, set, table, "", a, NULL);
 	return r;
@@ -223,6 +238,8 @@ int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg
 	}
 	if (d->cache.default_inputs)
 		pick_all(&p, own);
+	else if (d->dialect == VX_DIALECT_TURBO && !vx_globset_empty(dg->outs))
+		pick_tracked_outputs(&p, own);
 	pick_by_globs(&p, dg->files, own, dir, a, ret_empty);
 	uint32_t before = ret->n;
 	pick_by_globs(&p, dg->ws_files, table, "", a, ret_empty);
@@ -264,6 +281,10 @@ void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct de
 		const char *prefix = vx_globset_prefix(dg->files, i);
 		add_root(ret, a, vx_key_dir_is_root(dir) ? prefix : *prefix ? vx_arena_printf(a, "%s/%s", dir, prefix) : dir);
 	}
+	for (uint32_t i = 0; d->has_cache && d->dialect == VX_DIALECT_TURBO && i < vx_globset_count(dg->outs); i++) {
+		const char *prefix = vx_globset_prefix(dg->outs, i);
+		add_root(ret, a, vx_key_dir_is_root(dir) ? prefix : *prefix ? vx_arena_printf(a, "%s/%s", dir, prefix) : dir);
+	}
 	for (uint32_t i = 0; d->has_cache && i < vx_globset_count(dg->ws_files); i++)
 		add_root(ret, a, vx_globset_prefix(dg->ws_files, i));
 	if (dg->up_files.n)
@@ -272,10 +293,10 @@ void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct de
 
 struct walked {
 	struct vx_keyer *k;
-	const struct decl_globs *dg;
-	const char *dir;
+	struct pick p;
+	const char *base;    /* what is walked */
+	struct vx_files had; /* what was chosen already, sorted */
 	struct vx_arena *a;
-	struct vx_files *ret;
 };
 
 static int found(void *arg, const struct vx_glob_hit *h)
@@ -284,26 +305,47 @@ static int found(void *arg, const struct vx_glob_hit *h)
 	if (h->type != VX_GLOB_FILE && h->type != VX_GLOB_LINK)
 		return 0;
 	struct vx_file *f = vx_arena_alloc(w->a, sizeof *f);
-	f->path = vx_key_dir_is_root(w->dir) ? vx_arena_strndup(w->a, h->path, h->len) : vx_arena_printf(w->a, "%s/%s", w->dir, h->path);
+	f->path = vx_key_dir_is_root(w->base) ? vx_arena_strndup(w->a, h->path, h->len) : vx_arena_printf(w->a, "%s/%s", w->base, h->path);
 	f->len = (uint32_t)strlen(f->path);
-	struct pick p = {.dg = w->dg, .project_dir = w->dir, .strip = f->len - h->len};
-	if (is_own_output(&p, f) || never_input(w->k, f))
+	if (vx_files_find(&w->had, f->path) || is_own_output(&w->p, f) || never_input(w->k, f))
 		return 0;
 	int r = vx_identity_look(vx_source_fd(w->k->src), f->path, vx_source_trusts_exec(w->k->src), f);
 	if (r == 0)
-		vx_files_add(w->ret, f);
+		vx_files_add(w->p.ret, f);
 	return r == -ENOENT ? 0 : r;
 }
 
+static int walk_set(struct walked *w, const struct vx_globset *set, const char *base)
+{
+	if (vx_globset_empty(set))
+		return 0;
+	w->base = base;
+	int fd = vx_open_beneath(vx_source_fd(w->k->src), base, O_RDONLY | O_DIRECTORY, 0);
+	int r = fd < 0 ? fd : vx_globset_walk(set, fd, found, w);
+	vx_close(fd);
+	return r;
+}
+
+/* What turbo's `inputs` names is taken from the file system, ignored by git or not; $TURBO_DEFAULT$ beside it does not change that. */
 int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_files *ret, struct vx_err *err)
 {
 	const struct vx_task *t = &k->g->tasks[task];
-	const struct vx_task_decl *d = t->decl;
-	if (d->dialect != VX_DIALECT_TURBO || !d->has_cache || d->cache.default_inputs || vx_globset_empty(dg->files))
+	const char *dir = k->ws->projects[t->project].dir;
+	bool any = !vx_globset_empty(dg->files) || !vx_globset_empty(dg->ws_files) || dg->up_files.n;
+	if (t->decl->dialect != VX_DIALECT_TURBO || !t->decl->has_cache || !any)
 		return 0;
-	struct walked w = {.k = k, .dg = dg, .dir = k->ws->projects[t->project].dir, .a = a, .ret = ret};
-	int fd = vx_open_beneath(vx_source_fd(k->src), w.dir, O_RDONLY | O_DIRECTORY, 0);
-	int r = fd < 0 ? fd : vx_globset_walk(dg->files, fd, found, &w);
-	vx_close(fd);
-	return r < 0 ? vx_err_set(err, r, "inputs of %s: %s cannot be listed: %s", t->id, w.dir, vx_strerror(r)) : 0;
+	struct walked w = {.k = k, .a = a};
+	w.p = (struct pick){.dg = dg, .project_dir = dir, .strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1, .ret = ret};
+	struct vx_globset *up;
+	if (ret->n)
+		w.had = (struct vx_files){.v = vx_arena_dup(a, ret->v, ret->n * sizeof(struct vx_file *)), .n = ret->n};
+	int r = walk_set(&w, dg->files, dir);
+	if (r == 0)
+		r = walk_set(&w, dg->ws_files, ".");
+	if (r == 0 && dg->up_files.n) {
+		r = up_globs(&w.p, a, &up);
+		if (r == 0)
+			r = walk_set(&w, up, ".");
+	}
+	return r < 0 ? vx_err_set(err, r, "inputs of %s: %s cannot be listed: %s", t->id, dir, vx_strerror(r)) : 0;
 }

@@ -101,6 +101,13 @@ struct vx_keyer {
 	uint32_t n_results, cap_results;
 	const struct fixed_round *fixed;
 	struct vx_globset *global_set;
+	struct global_walk {
+		pthread_mutex_t lock;
+		struct vx_arena a;
+		struct vx_strs paths; /* what globalDependencies match, sorted, by the last walk of a recheck ... */
+		uint64_t ended_ns;    /* ... that ended then (0: there is none), and took so long */
+		uint64_t took_ns;
+	} walk;
 	uint8_t *stable;            /* by task: 0 unknown, 1 yes, 2 preliminary; filled by stable.c */
 	struct vx_seed_state *seed; /* seed.c; NULL without a snapshot */
 	struct vx_keyer_stats st;

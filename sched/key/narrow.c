@@ -53,9 +53,9 @@ static int declared(struct narrower *w, const struct vx_task_decl *t, const stru
 		r = vx_globset_compile(t->cache.out_files, t->dialect, w->a, &outs, w->err);
 	for (uint32_t i = 0; r == 0 && i < paths->n; i++) {
 		const char *path = paths->v[i];
-		bool in = t->cache.default_inputs || vx_globset_match(files, path, strlen(path));
-		/* A task's own outputs are never its inputs. (Under turbo.json they are, when they are tracked.) */
-		if (!in || (t->dialect == VX_DIALECT_VX && vx_globset_match(outs, path, strlen(path))))
+		bool in = t->cache.default_inputs || vx_globset_match(files, path, strlen(path)), out = vx_globset_match(outs, path, strlen(path));
+		/* A task's own outputs are never its inputs. Under turbo.json they always are, when they are tracked. */
+		if (t->dialect == VX_DIALECT_TURBO ? !in && !out : !in || out)
 			continue;
 		if (ret_taken)
 			ret_taken[i] = true;
@@ -151,21 +151,17 @@ static int seed_all(struct narrower *w)
 	return 0;
 }
 
-/* turbo.json's globalDependencies concern every task. */
-static int global_change(struct narrower *w, const char **ret)
+int vx_affected_global(const struct vx_workspace *ws, struct vx_strs paths, struct vx_arena *a, const char **ret_path, struct vx_err *err)
 {
 	struct vx_globset *files;
-	int r = 0;
 
-	if (w->c.everything) {
-		*ret = w->c.everything_path;
+	*ret_path = NULL;
+	if (!ws->settings.global_files.n)
 		return 0;
-	}
-	if (w->ws->settings.global_files.n)
-		r = vx_globset_compile(w->ws->settings.global_files, VX_DIALECT_TURBO, w->a, &files, w->err);
-	for (uint32_t i = 0; r == 0 && w->ws->settings.global_files.n && i < w->c.paths.n && !*ret; i++)
-		if (vx_globset_match(files, w->c.paths.v[i], strlen(w->c.paths.v[i])))
-			*ret = w->c.paths.v[i];
+	int r = vx_globset_compile(ws->settings.global_files, VX_DIALECT_TURBO, a, &files, err);
+	for (uint32_t i = 0; r == 0 && i < paths.n && !*ret_path; i++)
+		if (vx_globset_match(files, paths.v[i], strlen(paths.v[i])))
+			*ret_path = paths.v[i];
 	return r;
 }
 
@@ -222,8 +218,10 @@ int vx_affected_narrow(
 	int r = vx_changed_paths(ws, o->affected_base, NULL, a, &w.c, err);
 	if (r == 0)
 		r = vx_graph_build(ws, sel, NULL, a, &w.g, err);
-	if (r == 0)
-		r = global_change(&w, &global);
+	if (r == 0 && w.c.everything)
+		global = w.c.everything_path;
+	else if (r == 0)
+		r = vx_affected_global(ws, w.c.paths, a, &global, err);
 	if (r < 0)
 		return r;
 	w.why = vx_arena_array(a, w.g.n_tasks + 1, sizeof *w.why);

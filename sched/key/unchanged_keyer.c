@@ -6,6 +6,15 @@
 
 #include <string.h>
 
+/* What turbo's inputs name is looked for on the disk, ignored by git or not; what they take out is not. */
+static bool names_any(struct vx_strs list)
+{
+	for (uint32_t i = 0; i < list.n; i++)
+		if (list.v[i][0] != '!')
+			return true;
+	return false;
+}
+
 /* Does every key fold nothing but the table of files, the plan, the fixed files and the environment? */
 static bool keys_are_plain(const struct vx_keyer *k)
 {
@@ -15,7 +24,8 @@ static bool keys_are_plain(const struct vx_keyer *k)
 		const struct vx_task_decl *d = k->g->tasks[t].decl;
 		if (!d->has_cache)
 			continue;
-		if (d->cache.runtime.n || d->cache.workspace_runtime.n || (d->dialect == VX_DIALECT_TURBO && d->cache.files.n))
+		if (d->cache.runtime.n || d->cache.workspace_runtime.n ||
+			(d->dialect == VX_DIALECT_TURBO && (names_any(d->cache.files) || names_any(d->cache.workspace_files))))
 			return false;
 	}
 	return true;

@@ -1,4 +1,5 @@
 /* One task of a plan as JSON: what --dry and --summarize print. docs/schemas/plan.json describes it. */
+#include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/hash.h"
 #include "vx/json.h"
@@ -6,6 +7,9 @@
 #include "vx/path.h"
 #include "vx/run.h"
 #include "vx/sandbox.h"
+
+#include <string.h>
+#include <unistd.h>
 
 struct view {
 	const struct vx_plan *p;
@@ -34,11 +38,11 @@ static struct vx_json *outputs(struct view *d, const struct vx_task *t, bool neg
 	return a;
 }
 
-/* Turborepo does not list the symlinks of its default inputs among them. They are in the key all the same (a link that points elsewhere is a change),
+/* Turborepo lists no symlinks among its inputs, but what they lead to. They are in the key all the same (a link that points elsewhere is a change),
  * so they stand in a member of their own. */
 static bool is_apart(const struct vx_task *t, const struct vx_key_input *in)
 {
-	return t->decl->cache.default_inputs && (in->mode & 0170000) == 0120000;
+	return t->decl->dialect == VX_DIALECT_TURBO && (in->mode & 0170000) == 0120000;
 }
 
 static struct vx_json *inputs_json(struct view *d, const struct vx_task *t, const struct vx_key_record *r, bool apart)
@@ -90,6 +94,21 @@ static struct vx_json *names(struct vx_strs s)
 	return a;
 }
 
+/* The variables that are set, of those that the framework adds to `env`. */
+static struct vx_json *inferred(const struct vx_task_decl *t, struct vx_arena *a)
+{
+	const struct vx_cache_decl *d = &t->cache;
+	struct vx_json *o = vx_json_array();
+	struct vx_strlist list = {0};
+	for (uint32_t i = 0; i < d->env.n; i++)
+		if (i >= d->env.n - d->n_inferred || d->env.v[i][0] == '!')
+			vx_strlist_add(&list, a, d->env.v[i]);
+	struct vx_strs set = vx_env_select(vx_strlist_done(&list), (const char *const *)environ, t->dialect, a);
+	for (uint32_t i = 0; i < set.n; i++)
+		vx_json_add(o, vx_json_new_str(vx_arena_strndup(a, set.v[i], strcspn(set.v[i], "="))));
+	return o;
+}
+
 struct vx_json *vx_run_task_json(const struct vx_plan *plan, uint32_t i, const struct vx_task_view *v, struct vx_arena *a)
 {
 	struct view *d = &(struct view){.p = plan, .store_dir = v->store_dir, .a = a};
@@ -118,14 +137,16 @@ struct vx_json *vx_run_task_json(const struct vx_plan *plan, uint32_t i, const s
 	vx_json_set(o, "persistent", vx_json_new_bool(decl->has_exec && decl->exec.persistent));
 	vx_json_set(o, "outputs", outputs(d, t, false));
 	vx_json_set(o, "excludedOutputs", outputs(d, t, true));
-	vx_json_set(o, "env", names(decl->cache.env));
+	vx_json_set(o, "env", names((struct vx_strs){decl->cache.env.v, decl->cache.env.n - decl->cache.n_inferred}));
+	if (decl->cache.n_inferred)
+		vx_json_set(o, "inferredEnv", inferred(decl, a));
 	vx_json_set(o, "passThroughEnv", names(decl->exec.pass_through));
 	vx_json_set(o, "predictedMs", vx_json_new_int((int64_t)(v->predicted_ns / 1000000)));
 	if (v->reason)
 		vx_json_set(o, "reason", vx_json_new_str(v->reason));
 	if (v->full && r) {
 		vx_json_set(o, "inputs", inputs_json(d, t, r, false));
-		if (t->decl->cache.default_inputs)
+		if (decl->dialect == VX_DIALECT_TURBO)
 			vx_json_set(o, "links", inputs_json(d, t, r, true));
 		vx_json_set(o, "key", parts_json(r));
 		if (decl->has_exec && decl->exec.sandboxed)

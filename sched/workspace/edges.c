@@ -131,6 +131,34 @@ static uint32_t target_of(const struct maker *m, const struct vx_project *from, 
 	return plain_range(m, d->name, s);
 }
 
+/* A Turborepo repository keeps the edges that Turborepo draws, which are not quite what package managers link. Where ranges are not linked nothing but `workspace:`
+ * counts; else a path counts whatever it leads to, and what is no range at all; an alias counts for `*`, `^` and `~` alone; and a package without a version
+ * satisfies nothing but `*`. */
+static uint32_t target_as_turbo(const struct maker *m, const struct vx_project *from, const struct vx_dep_spec *d)
+{
+	const char *s = d->spec, *range;
+
+	while (*s == ' ')
+		s++;
+	if (vx_starts_with(s, "catalog:") && (m->ws->kind != VX_WS_PNPM || !(s = from_catalog(m, d->name, s + 8))))
+		return VX_MAP_NONE; /* it knows no catalogs but those of pnpm */
+	if (vx_starts_with(s, "workspace:")) {
+		const char *alias = is_path(s + 10) ? NULL : alias_name(m, s + 10, &range);
+		if (alias)
+			return vx_streq(range, "*") || vx_streq(range, "^") || vx_streq(range, "~") ? named(m, alias) : VX_MAP_NONE;
+		return workspace_protocol(m, from, d->name, s + 10);
+	}
+	uint32_t p = named(m, d->name);
+	if (p == VX_MAP_NONE || !m->rules->link_ranges)
+		return VX_MAP_NONE;
+	if (vx_starts_with(s, "link:") || vx_starts_with(s, "file:"))
+		return p;
+	s += vx_starts_with(s, "npm:") ? 4 : 0;
+	if (strchr(s, ':') || strchr(s, '@'))
+		return VX_MAP_NONE;
+	return m->ws->projects[p].version ? (satisfied(&m->ws->projects[p], s) ? p : VX_MAP_NONE) : vx_streq(s, "*") ? p : VX_MAP_NONE;
+}
+
 struct edge_list {
 	uint32_t *v;
 	uint32_t n, cap;
@@ -257,7 +285,9 @@ int vx_edges_make(struct vx_workspace *ws, const struct vx_manifest *manifests, 
 	for (uint32_t u = 0; u < n; u++)
 		for (uint32_t i = 0; i < manifests[u].n_deps; i++) {
 			const struct vx_dep_spec *d = &manifests[u].deps[i];
-			uint32_t v = target_of(&m, &ws->projects[u], d);
+			if (rules->turbo && d->peer)
+				continue; /* Turborepo leaves the order of peers to the packages that install them */
+			uint32_t v = rules->turbo ? target_as_turbo(&m, &ws->projects[u], d) : target_of(&m, &ws->projects[u], d);
 			if (v == VX_MAP_NONE || v == u)
 				continue;
 			if (d->peer) {

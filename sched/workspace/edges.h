@@ -6,6 +6,7 @@
 
 struct vx_edge_rules {
 	bool link_ranges; /* a plain range is linked to a local package that satisfies it (not so for pnpm from 9 on, unless told) */
+	bool turbo;       /* as Turborepo draws them: see target_as_turbo */
 	bool alias_links; /* npm:name@range may be linked to a local package called name (pnpm) */
 	const struct vx_catalog_entry *catalogs;
 	uint32_t n_catalogs;

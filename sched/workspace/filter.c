@@ -334,8 +334,12 @@ static int keep_changed(struct ctx *x, const struct selector *s, bool *hit)
 	struct vx_changed c;
 	int r = vx_changed_paths(x->ws, s->from, s->to, x->a, &c, x->err);
 
+	const char *global = NULL;
+	if (r == 0 && x->o->global)
+		r = x->o->global(x->ws, c.paths, x->a, &global, x->err);
 	if (r < 0)
 		return r;
+	c.everything |= global != NULL;
 	for (uint32_t i = 0; i < c.paths.n && !c.everything; i++) {
 		uint32_t p = vx_workspace_project_at(x->ws, c.paths.v[i]);
 		if (p != VX_MAP_NONE)

@@ -186,6 +186,7 @@ static int add_project(struct loader *l, const char *dir, uint32_t files, const 
 		.n_scripts = m->n_scripts,
 		.version = m->version,
 		.files = files,
+		.framework = ws->settings.turbo ? vx_framework_of(m) : 0,
 	};
 	l->manifests[i] = *m;
 	ws->n_projects++;
@@ -265,7 +266,8 @@ static int pnpm_links(struct loader *l, const struct root_info *i, bool *ret)
 {
 	const char *pm = i->manifest.package_manager;
 	bool found;
-	int link = i->pnpm.link_workspace_packages, r = 0;
+	/* Before version 9 pnpm-workspace.yaml held no settings. */
+	int link = pm && vx_starts_with(pm, "pnpm@") && atoi(pm + 5) < 9 ? -1 : i->pnpm.link_workspace_packages, r = 0;
 
 	if (link < 0 && (l->ws->root_files & VX_HAS_NPMRC)) {
 		r = read_text(&l->base, ".npmrc", &l->text, &found, l->err);
@@ -295,6 +297,7 @@ static int edge_rules(struct loader *l, const struct root_info *i, struct vx_edg
 	int r = 0;
 
 	ret->link_ranges = true;
+	ret->turbo = l->ws->settings.turbo;
 	ret->alias_links = l->ws->kind == VX_WS_PNPM;
 	ret->catalogs = i->has_pnpm ? i->pnpm.catalogs : i->manifest.catalogs;
 	ret->n_catalogs = i->has_pnpm ? i->pnpm.n_catalogs : i->manifest.n_catalogs;

@@ -473,16 +473,50 @@ static void turbo_inputs(void **state)
 	d->dialect = VX_DIALECT_TURBO;
 	d->cache.default_inputs = true;
 	kt_task(&t, 0, "given", "src/** .env ../shared/*.json", "dist/**", "")->dialect = VX_DIALECT_TURBO;
+	/* what is named counts, ignored or not, beside $TURBO_DEFAULT$ too; a tracked output always does */
+	d = kt_task(&t, 0, "both", ".env ../.env dist/y !README.md", "gen/**", "");
+	d->dialect = VX_DIALECT_TURBO;
+	d->cache.default_inputs = true;
+	d = kt_task(&t, 0, "root", "", "gen/** !gen/no", "");
+	d->dialect = VX_DIALECT_TURBO;
+	d->cache.workspace_files = kt_list(&t, ".env");
+	vxt_write(t.dir, "a/gen/tracked", "1");
+	vxt_write(t.dir, "a/gen/no", "1");
+	vxt_write(t.dir, "a/dist/y", "1");
+	kt_sh(&t, "git add a/gen");
+	vxt_write(t.dir, "a/gen/untracked", "1");
 	struct vx_keyer *k = kt_keyer(&t);
-	assert_string_equal(kt_paths(kt_compute(k, 0)), "a/in/g a/src/f");
+	char moved[128];
+	assert_string_equal(kt_paths(kt_compute(k, 0)), "a/gen/no a/gen/tracked a/gen/untracked a/in/g a/src/f");
 	assert_string_equal(kt_paths(kt_compute(k, 1)), "a/.env a/src/f shared/x.json");
+	assert_string_equal(kt_paths(kt_compute(k, 2)), ".env a/.env a/dist/y a/gen/no a/gen/tracked a/in/g a/src/f");
+	assert_string_equal(kt_paths(kt_compute(k, 3)), ".env a/gen/tracked");
+	const struct vx_key_record *both = vx_key_get(k, 2), *only = vx_key_get(k, 3);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(vx_key_recheck(k, vx_key_get(k, i), moved, sizeof moved), 0);
+	vxt_write(t.dir, "a/gen/tracked", "2");
+	assert_int_equal(vx_key_recheck(k, only, moved, sizeof moved), 1);
+	assert_string_equal(moved, "a/gen/tracked");
+	vxt_write(t.dir, ".env", "2");
+	assert_int_equal(vx_key_recheck(k, both, moved, sizeof moved), 1);
+	assert_string_equal(moved, ".env");
 	vx_keyer_free(k);
 	struct vx_digest base = kt_key(&t, 0);
 	t.ws.settings.global_files = kt_list(&t, ".env");
 	struct vx_digest with = kt_key(&t, 0);
 	assert_false(kt_same(base, with));
-	vxt_write(t.dir, ".env", "2");
+	vxt_write(t.dir, ".env", "3");
 	assert_false(kt_same(with, kt_key(&t, 0)));
+	/* a file that came after the key was taken is seen too */
+	t.ws.settings.global_files = kt_list(&t, ".env **/*.global");
+	k = kt_keyer(&t);
+	assert_int_equal(vx_key_recheck(k, kt_compute(k, 0), moved, sizeof moved), 0);
+	usleep(100000); /* longer than the answer is kept */
+	vxt_write(t.dir, "shared/x.global", "1");
+	assert_int_equal(vx_key_recheck(k, kt_compute(k, 0), moved, sizeof moved), 1);
+	assert_string_equal(moved, "shared/x.global");
+	vx_keyer_free(k);
+	t.ws.settings.global_files = kt_list(&t, ".env");
 	t.ws.settings.global_env = kt_list(&t, "VXT_* !VXT_NOT");
 	with = kt_key(&t, 0);
 	setenv("VXT_NOT", "1", 1);

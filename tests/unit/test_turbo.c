@@ -8,7 +8,7 @@ static void workspace(struct plan *p, const char *turbo)
 	vxt_write(p->dir, "p/web/package.json",
 		"{\"name\":\"web\",\"scripts\":{\"build\":\"next build\",\"test\":\"t\"},\"dependencies\":{\"lib\":\"*\"}}");
 	vxt_write(p->dir, "p/lib/package.json", "{\"name\":\"lib\",\"scripts\":{\"test\":\"t\"},\"dependencies\":{\"util\":\"*\"}}");
-	vxt_write(p->dir, "p/util/package.json", "{\"name\":\"util\",\"scripts\":{\"build\":\"tsc\",\"empty\":\" \"}}");
+	vxt_write(p->dir, "p/util/package.json", "{\"name\":\"util\",\"scripts\":{\"build\":\"tsc\",\"empty\":\"\"}}");
 	vxt_write(p->dir, "p/conf/package.json", "{\"name\":\"conf\"}");
 	vxt_write(p->dir, "turbo.json", turbo);
 }
@@ -66,9 +66,111 @@ static void test_tasks_and_edges(void **state)
 	assert_false(plan_task(&p, "//#fmt")->decl->has_cache);
 	assert_string_equal(plan_task(&p, "//#fmt")->decl->exec.command, "fmt .");
 	assert_null(plan_task(&p, "//#build"));
-	/* a blank script is none */
+	/* an empty script is none */
 	assert_int_equal(plan_graph(&p, "util#empty"), 0);
 	assert_true(vx_task_is_group(plan_task(&p, "util#empty")));
+	plan_close(&p);
+}
+
+static void write_member(struct plan *p, const char *name, const char *more)
+{
+	char path[64], text[512];
+
+	snprintf(path, sizeof path, "p/%s/package.json", name);
+	snprintf(text, sizeof text, "{\"name\":\"%s\",\"scripts\":{\"build\":\"b\",\"lint\":\"l\"}%s}", name, more);
+	vxt_write(p->dir, path, text);
+}
+
+/* Edges as Turborepo draws them: tests/slow/turborepo.sh compares many more with the program itself. */
+static void test_edges(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	plan_open(&p);
+	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"],\"packageManager\":\"npm@10.0.0\"}");
+	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{\"dependsOn\":[\"^build\"]},\"lint\":{}}}");
+	write_member(&p, "b", ",\"version\":\"2.3.4\"");
+	write_member(&p, "none", "");
+	write_member(&p, "peer", ",\"peerDependencies\":{\"b\":\"*\"}");
+	write_member(&p, "range", ",\"dependencies\":{\"b\":\"^2.0.0\"}");
+	write_member(&p, "other", ",\"dependencies\":{\"b\":\"^1.0.0\",\"none\":\"^1.0.0\"}");
+	write_member(&p, "any", ",\"dependencies\":{\"none\":\"*\"}");
+	write_member(&p, "file", ",\"dependencies\":{\"b\":\"file:../b\"}");
+	write_member(&p, "npm", ",\"dependencies\":{\"b\":\"npm:b@^2.0.0\"}");
+	write_member(&p, "alias", ",\"dependencies\":{\"x\":\"workspace:b@*\",\"y\":\"workspace:none@^1\"}");
+	load(&p, "build");
+	assert_string_equal(plan_ids(&p, "peer#build"), "");
+	assert_string_equal(plan_ids(&p, "range#build"), "b#build");
+	assert_string_equal(plan_ids(&p, "other#build"), "");
+	assert_string_equal(plan_ids(&p, "any#build"), "none#build");
+	assert_string_equal(plan_ids(&p, "file#build"), "b#build");
+	assert_string_equal(plan_ids(&p, "npm#build"), "");
+	assert_string_equal(plan_ids(&p, "alias#build"), "b#build");
+	plan_close(&p);
+}
+
+/* The first framework of the table counts; peers do not; a variable may be taken out. */
+static void test_frameworks(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	plan_open(&p);
+	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
+	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{\"env\":[\"A\"]},\"lint\":{\"env\":[\"!VITE_X\"]}}}");
+	write_member(&p, "app", ",\"dependencies\":{\"next\":\"1\"},\"devDependencies\":{\"vite\":\"1\"}");
+	write_member(&p, "vite", ",\"devDependencies\":{\"vite\":\"1\"}");
+	write_member(&p, "peer", ",\"peerDependencies\":{\"vite\":\"1\"}");
+	write_member(&p, "solid", ",\"dependencies\":{\"solid-js\":\"1\"}");
+	unsetenv("VERCEL_SKEW_PROTECTION_ENABLED");
+	load(&p, "build");
+	const struct vx_task_decl *t = plan_task(&p, "app#build")->decl;
+	assert_string_equal(join(t->cache.env), "A NEXT_PUBLIC_* NEXT_DEPLOYMENT_ID");
+	assert_int_equal(t->cache.n_inferred, 2);
+	assert_string_equal(join(t->exec.pass_through), "A NEXT_PUBLIC_* NEXT_DEPLOYMENT_ID");
+	assert_string_equal(join(plan_task(&p, "vite#build")->decl->cache.env), "A VITE_*");
+	assert_string_equal(join(plan_task(&p, "peer#build")->decl->cache.env), "A");
+	assert_string_equal(join(plan_task(&p, "solid#build")->decl->cache.env), "A");
+	load(&p, "lint");
+	assert_string_equal(join(plan_task(&p, "vite#lint")->decl->cache.env), "!VITE_X VITE_*");
+	plan_close(&p);
+	setenv("VERCEL_SKEW_PROTECTION_ENABLED", "1", 1);
+	plan_open(&p);
+	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
+	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{}}}");
+	write_member(&p, "app", ",\"dependencies\":{\"next\":\"1\"}");
+	load(&p, "build");
+	assert_string_equal(join(plan_task(&p, "app#build")->decl->cache.env), "NEXT_PUBLIC_* NEXT_DEPLOYMENT_ID VERCEL_DEPLOYMENT_ID");
+	plan_close(&p);
+	unsetenv("VERCEL_SKEW_PROTECTION_ENABLED");
+}
+
+/* The block of global settings, and a task that a package has taken away from itself. */
+static void test_global_block(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	plan_open(&p);
+	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
+	vxt_write(p.dir, "turbo.json",
+		"{\"futureFlags\":{\"globalConfiguration\":true},\"global\":{\"inputs\":[\"a/**\",\"!a/x\"],\"env\":[\"G\"],\"passThroughEnv\":[\"P\"]},"
+		"\"tasks\":{\"build\":{\"inputs\":[\"src/**\",\"!$TURBO_ROOT$/a/y\"],\"outputs\":[\"./out/**\"]},\"lint\":{\"dependsOn\":[\"build\"]}}}");
+	write_member(&p, "app", "");
+	vxt_write(p.dir, "p/app/turbo.json", "{\"extends\":[\"//\"],\"tasks\":{}}");
+	write_member(&p, "less", "");
+	vxt_write(p.dir, "p/less/turbo.json", "{\"extends\":[\"//\"],\"tasks\":{\"build\":{\"extends\":false}}}");
+	load(&p, "lint");
+	const struct vx_task_decl *t = plan_task(&p, "app#build")->decl;
+	assert_string_equal(join(t->cache.workspace_files), "a/** !a/x !a/y");
+	assert_string_equal(join(t->cache.files), "src/**");
+	assert_string_equal(join(t->cache.out_files), "./out/**");
+	assert_true(plan_task(&p, "app#lint")->decl->cache.default_inputs);
+	assert_string_equal(join(p.ws.settings.global_env), "G");
+	assert_int_equal(p.ws.settings.global_files.n, 0);
+	assert_string_equal(plan_ids(&p, "app#lint"), "app#build");
+	assert_string_equal(plan_ids(&p, "less#lint"), "");
 	plan_close(&p);
 }
 
@@ -206,6 +308,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tasks_and_edges),
 		cmocka_unit_test(test_package_files),
+		cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_frameworks),
+		cmocka_unit_test(test_global_block),
 		cmocka_unit_test(test_with),
 		cmocka_unit_test(test_not_beside_vx),
 		cmocka_unit_test(test_errors),
