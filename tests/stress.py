@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""Random work against the cache. Prints TAP; VX_SEED picks the sequence.
+"""Many processes against one store. Prints TAP; VX_SEED picks the sequence. (tests/property.py: one process, random graphs.)
 
-    tests/stress.py property [GRAPHS] [STEPS]   random graphs; edits, deletions, strays, damage and interruptions; after each run the outputs are what a run from
-                                                scratch makes of the sources (they are computed here), and at the end of each graph they equal `vx run --no-cache`
     tests/stress.py concurrent [SECONDS]        6 clones and 2 processes of a seventh on one store, with prunes in between: no lost, no wrong entry
 """
 import hashlib
@@ -97,58 +95,6 @@ class Workspace:
         cmd = "find p/*/dist ! -type f -printf '%p %y %m %l\\n'; find p/*/dist -type f -printf '%m ' -exec sha256sum {} \\;"
         return sorted(subprocess.run(cmd, shell=True, cwd=self.root, capture_output=True, check=True).stdout.decode().splitlines())
 
-    def disturb(self):
-        rng, what = self.rng, self.rng.randrange(9)
-        name = rng.choice(list(self.deps))
-        dist = os.path.join(self.root, "p", name, "dist")
-        if what < 3:
-            self.write(f"p/{name}/src/in", f"{name} {rng.randrange(4)}\n")
-        elif what == 3:
-            shutil.rmtree(dist, ignore_errors=True)
-        elif what == 4:
-            self.write(f"p/{name}/dist/stray/x", "stray")
-        elif what == 5 and os.path.isdir(dist):
-            self.write(f"p/{name}/dist/out", "wrong")
-        elif what == 6:
-            files = [os.path.join(d, f) for d, _, fs in os.walk(os.path.join(self.root, ".vx/cache/v1/a")) for f in fs]
-            if files:
-                victim = rng.choice(files)
-                os.chmod(victim, 0o644)
-                with open(victim, "r+b") as f:
-                    f.seek(rng.randrange(os.path.getsize(victim)))
-                    f.write(b"X")
-        elif what == 7:
-            p = subprocess.Popen([VX, "run", "build", "--all", "--output-logs", "none"], cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(rng.random() * 0.15)
-            p.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
-            p.wait()
-        elif what == 8 and os.path.isdir(dist) and os.path.isfile(os.path.join(dist, "out")):
-            os.utime(os.path.join(dist, "out"))
-
-
-def property_test(graphs, steps):
-    for g in range(graphs):
-        rng = random.Random(f"{SEED}-{g}")
-        root = os.path.realpath(tempfile.mkdtemp(prefix="vx-stress-"))
-        w = Workspace(root, rng, rng.randrange(2, 25), environment(root))
-        problem = None
-        for step in range(steps):
-            for _ in range(rng.randrange(4)):
-                w.disturb()
-            code, text = w.run(*rng.choice([[], [], [], ["--force"]]))
-            problem = f"exit {code}: {text}" if code else w.wrong()
-            if problem:
-                problem = f"step {step}: {problem}"
-                break
-        if not problem:
-            with_cache = w.tree()
-            subprocess.run("rm -rf p/*/dist", shell=True, cwd=root, check=True)
-            code, text = w.run("--no-cache")
-            if code or w.tree() != with_cache:
-                problem = f"a run from scratch differs (exit {code})"
-        report(problem is None, f"graph {g} (seed {SEED})", problem)
-        shutil.rmtree(root, ignore_errors=True)
-
 
 def concurrent(seconds):
     top = os.path.realpath(tempfile.mkdtemp(prefix="vx-stress-"))
@@ -210,9 +156,7 @@ def concurrent(seconds):
     shutil.rmtree(top, ignore_errors=True)
 
 
-if sys.argv[1:2] == ["property"]:
-    property_test(int(sys.argv[2]) if len(sys.argv) > 2 else 5, int(sys.argv[3]) if len(sys.argv) > 3 else 8)
-elif sys.argv[1:2] == ["concurrent"]:
+if sys.argv[1:2] == ["concurrent"]:
     concurrent(float(sys.argv[2]) if len(sys.argv) > 2 else 60)
 else:
     sys.exit(__doc__)

@@ -50,7 +50,7 @@ struct vx_io_step {
 	int fd;
 	int dirfd, dirfd2; /* dirfd2, path2: RENAME's target, or SYMLINK's content (path2 alone) */
 	const char *path, *path2;
-	int flags; /* OPEN: O_*; UNLINK: AT_REMOVEDIR; FSYNC: 1 data only */
+	int flags; /* OPEN: O_*; UNLINK: AT_REMOVEDIR; RENAME: RENAME_*; FSYNC: 1 data only */
 	mode_t mode;
 	void *buf;
 	size_t n;
@@ -64,6 +64,16 @@ struct vx_io_chain {
 	struct vx_io_step *steps;
 	uint32_t n;
 };
+
+/* One record of what LIST reads: getdents64(2). */
+struct vx_dent {
+	uint64_t ino;
+	int64_t off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+#define VX_LIST_BYTES (32U << 10)
 
 #define VX_IO_MAX_CHAIN 8 /* steps */
 

@@ -54,7 +54,8 @@ static int64_t call_once(struct vx_io_step *s, int fd)
 	case VX_IO_CLOSE:
 		return close(fd);
 	case VX_IO_RENAME:
-		return renameat(s->dirfd, s->path, s->dirfd2, s->path2);
+		return s->flags ? renameat2(s->dirfd, s->path, s->dirfd2, s->path2, (unsigned)s->flags)
+				: renameat(s->dirfd, s->path, s->dirfd2, s->path2);
 	case VX_IO_MKDIR:
 		return mkdirat(s->dirfd, s->path, s->mode);
 	case VX_IO_UNLINK:

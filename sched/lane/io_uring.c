@@ -55,7 +55,7 @@ static void prep(struct uring *u, struct io_uring_sqe *q, struct vx_io_step *s, 
 			io_uring_prep_close(q, fd);
 		break;
 	case VX_IO_RENAME:
-		io_uring_prep_renameat(q, s->dirfd, s->path, s->dirfd2, s->path2, 0);
+		io_uring_prep_renameat(q, s->dirfd, s->path, s->dirfd2, s->path2, (unsigned)s->flags);
 		break;
 	case VX_IO_MKDIR:
 		io_uring_prep_mkdirat(q, s->dirfd, s->path, s->mode);

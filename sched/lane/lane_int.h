@@ -224,7 +224,7 @@ enum vx_op_kind {
 
 struct vx_op {
 	enum vx_op_kind kind;
-	uint32_t mode;
+	uint32_t mode;     /* of OP_MODE; OP_PLACE: S_IFDIR for a directory */
 	const char *path;  /* root-relative */
 	const char *stage; /* relative to the stage directory */
 };

@@ -113,6 +113,74 @@ static int clear_way(struct parent *p, int fd, const char *name, const char *pat
 	return r < 0 ? whose(p->io, fd, name, r, "remove", path, f) : 0;
 }
 
+static int move(struct parent *p, int from_fd, const char *from, int fd, const char *name, bool dir, const char *path, struct vx_fail *f);
+
+/* Moves what one read of a directory has listed. *ret_n: how many entries that were. */
+static int move_listed(struct parent *p, int from_fd, int fd, char *list, const char *path, uint32_t *ret_n, struct vx_fail *f)
+{
+	struct vx_io_step s = {.op = VX_IO_LIST, .fd = from_fd, .buf = list, .n = VX_LIST_BYTES};
+	int64_t got = vx_io_sys(p->io, &s);
+	int r = got < 0 ? vx_fail_set(f, (int)got, "list", "%s", path) : 0;
+	*ret_n = 0;
+	for (int64_t at = 0; at < got && r == 0;) {
+		const struct vx_dent *e = (const struct vx_dent *)(const void *)(list + at);
+		struct stat st;
+		at += e->reclen;
+		++*ret_n;
+		if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
+			continue;
+		r = vx_io_stat_at(p->io, from_fd, e->name, &st);
+		r = r < 0 ? vx_fail_set(f, r, "stat", "%s", path) : move(p, from_fd, e->name, fd, e->name, S_ISDIR(st.st_mode), path, f);
+	}
+	return r;
+}
+
+/* A directory has come where none was when the restore was planned: another task's, or one that a command works in. What was staged goes into it. */
+static int merge(struct parent *p, int from_fd, const char *from, int fd, const char *name, const char *path, struct vx_fail *f)
+{
+	int a = vx_io_open_at(p->io, from_fd, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int b = vx_io_open_at(p->io, fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	char *list = vx_xmalloc(VX_LIST_BYTES);
+	uint32_t n = 1;
+	int r = a < 0 || b < 0 ? vx_fail_set(f, a < 0 ? a : b, "open", "%s", path) : 0;
+	while (r == 0 && n)
+		r = move_listed(p, a, b, list, path, &n, f);
+	free(list);
+	vx_io_close_fd(p->io, a);
+	vx_io_close_fd(p->io, b);
+	if (r == 0)
+		vx_io_unlink_at(p->io, from_fd, from, AT_REMOVEDIR); /* or it goes with the stage */
+	return r;
+}
+
+/* A file takes the place of what is there. A directory never does: somebody may be at work in it, even when it is empty. */
+static int move(struct parent *p, int from_fd, const char *from, int fd, const char *name, bool dir, const char *path, struct vx_fail *f)
+{
+	struct vx_io_step s = {.op = VX_IO_RENAME, .dirfd = from_fd, .path = from, .dirfd2 = fd, .path2 = name, .flags = dir ? RENAME_NOREPLACE : 0};
+	struct stat st;
+	mode_t mode = 0;
+	int r = (int)vx_io_sys(p->io, &s);
+	if (r == -EACCES && make_writable(p->io, fd, &mode))
+		r = (int)vx_io_sys(p->io, &s);
+	if (dir && r == -EINVAL && vx_io_stat_at(p->io, fd, name, &st) == -ENOENT) { /* a file system that knows no such rename */
+		s.flags = 0;
+		r = (int)vx_io_sys(p->io, &s);
+	}
+	bool taken = r == -EISDIR || r == -ENOTDIR || r == -ENOTEMPTY || r == -EEXIST || (dir && r == -EINVAL);
+	if (taken && dir && vx_io_stat_at(p->io, fd, name, &st) == 0 && S_ISDIR(st.st_mode)) {
+		r = merge(p, from_fd, from, fd, name, path, f);
+		give_back_mode(p->io, fd, mode);
+		return r;
+	}
+	if (taken) {
+		r = clear_way(p, fd, name, path, f);
+		if (r == 0)
+			r = (int)vx_io_sys(p->io, &s);
+	}
+	give_back_mode(p->io, fd, mode);
+	return r < 0 ? whose(p->io, fd, name, r, "rename", path, f) : 0;
+}
+
 static int place(struct parent *p, int stage_fd, const struct vx_op *op, bool again, struct vx_fail *f)
 {
 	const char *name;
@@ -122,19 +190,7 @@ static int place(struct parent *p, int stage_fd, const struct vx_op *op, bool ag
 	int fd = open_parent(p, op->path, &name);
 	if (fd < 0)
 		return vx_fail_set(f, fd, "open", "the directory of %s", op->path);
-	int r = vx_io_rename_at(p->io, stage_fd, op->stage, fd, name);
-	mode_t mode = 0;
-	if (r == -EACCES && make_writable(p->io, fd, &mode))
-		r = vx_io_rename_at(p->io, stage_fd, op->stage, fd, name);
-	if (r == -EISDIR || r == -ENOTDIR || r == -ENOTEMPTY || r == -EEXIST) {
-		r = clear_way(p, fd, name, op->path, f);
-		if (r == 0)
-			r = vx_io_rename_at(p->io, stage_fd, op->stage, fd, name);
-		else
-			return r;
-	}
-	give_back_mode(p->io, fd, mode);
-	return r < 0 ? whose(p->io, fd, name, r, "rename", op->path, f) : 0;
+	return move(p, stage_fd, op->stage, fd, name, S_ISDIR(op->mode), op->path, f);
 }
 
 static int set_mode(struct parent *p, const struct vx_op *op, struct vx_fail *f)

@@ -159,7 +159,7 @@ static int stage_dir(struct restoring *r, const char *path, size_t n, const stru
 	if (k < 0)
 		return vx_fail_set(r->f, k, "mkdir", "%.*s", (int)n, path);
 	if (ret->top)
-		vx_ops_add(&r->placing, OP_PLACE, vx_arena_strndup(&r->a, path, n), ret->stage, 0);
+		vx_ops_add(&r->placing, OP_PLACE, vx_arena_strndup(&r->a, path, n), ret->stage, S_IFDIR);
 	VX_POINT("restore.dir_staged");
 	return 0;
 }

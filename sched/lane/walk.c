@@ -11,8 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-#define LIST_BYTES (32U << 10)
-
 struct walker {
 	struct vx_io *io;
 	int root_fd;
@@ -25,16 +23,7 @@ struct walker {
 	struct vx_fail *f;
 	char **todo; /* directories to list */
 	uint32_t n_todo, cap_todo;
-	char *list; /* LIST_BYTES */
-};
-
-/* One record of getdents64(2). */
-struct dent {
-	uint64_t ino;
-	int64_t off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
+	char *list; /* VX_LIST_BYTES */
 };
 
 static const char *clean_dir(const char *dir)
@@ -182,14 +171,14 @@ static int list_names(struct walker *k, int fd, const char *dir, uint32_t *ret_n
 	bool enter = !*rel || vx_globset_may_enter(k->set, rel, strlen(rel));
 	*ret_n = 0;
 	for (;;) {
-		struct vx_io_step s = {.op = VX_IO_LIST, .fd = fd, .buf = k->list, .n = LIST_BYTES};
+		struct vx_io_step s = {.op = VX_IO_LIST, .fd = fd, .buf = k->list, .n = VX_LIST_BYTES};
 		int64_t got = vx_io_sys(k->io, &s);
 		if (got < 0)
 			return vx_fail_set(k->f, (int)got, "list", "%s", *dir ? dir : ".");
 		if (got == 0)
 			return 0;
 		for (int64_t at = 0; at < got;) {
-			const struct dent *e = (const struct dent *)(const void *)(k->list + at);
+			const struct vx_dent *e = (const struct vx_dent *)(const void *)(k->list + at);
 			at += e->reclen;
 			if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
 				continue;
@@ -382,7 +371,7 @@ int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outpu
 	struct walker k = {.io = io, .root_fd = root_fd, .root_dev = root_dev, .w = ret, .f = f};
 	*ret = (struct vx_walk){0};
 	int r = 0;
-	k.list = vx_xmalloc(LIST_BYTES);
+	k.list = vx_xmalloc(VX_LIST_BYTES);
 	if (o->files && !vx_globset_empty(o->files)) {
 		k.set = o->files;
 		k.base = clean_dir(o->dir);

@@ -50,24 +50,6 @@ bool loop_start_lane(struct loop *l)
 	return true;
 }
 
-/* Overlaps the outputs of something upstream in the same project, by leave of the configuration: then nothing of others is removed. */
-static bool additive(struct loop *l, uint32_t task, const struct vx_outputs *o)
-{
-	const struct vx_task *t = &l->g->tasks[task];
-	if (l->plan->ws.settings.exclusive_outputs)
-		return false;
-	for (uint32_t i = 0; i < t->n_deps; i++) {
-		const struct vx_outputs *up = loop_outputs(l, t->deps[i]);
-		if (!up)
-			continue;
-		if (o->files && up->files && vx_globset_overlap(o->files, o->dir, up->files, up->dir))
-			return true;
-		if (o->workspace_files && up->workspace_files && vx_globset_overlap(o->workspace_files, ".", up->workspace_files, "."))
-			return true;
-	}
-	return false;
-}
-
 static const struct vx_globset *compile(struct loop *l, struct vx_strs patterns, enum vx_dialect dialect)
 {
 	struct vx_globset *set = NULL;
@@ -95,7 +77,6 @@ const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task)
 			.dir = p->dir,
 			.workspace_files = compile(l, g->decl->cache.out_workspace_files, g->decl->dialect),
 			.nested = p->nested};
-		t->outputs.additive = additive(l, task, &t->outputs);
 	}
 	return t->outputs.files || t->outputs.workspace_files ? &t->outputs : NULL;
 }
@@ -109,6 +90,11 @@ static void do_key(struct loop *l, uint32_t task)
 
 static void do_restore(struct loop *l, uint32_t task)
 {
+	if (loop_restore_waits(l, task)) {
+		l->t[task].restore_waits = true;
+		l->n_waiting++;
+		return;
+	}
 	struct vx_restore_req r = {.task = task, .id = l->g->tasks[task].id, .entry = *l->t[task].entry};
 	const struct vx_outputs *o = loop_outputs(l, task);
 	if (o)
@@ -121,6 +107,18 @@ static void do_restore(struct loop *l, uint32_t task)
 		loop_event(l, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = false});
 }
 
+/* What waits for those whose outputs it overlaps. */
+static void wake_restores(struct loop *l)
+{
+	for (uint32_t i = 0; l->n_waiting && i < l->g->n_tasks; i++) {
+		if (!l->t[i].restore_waits || loop_restore_waits(l, i))
+			continue;
+		l->t[i].restore_waits = false;
+		l->n_waiting--;
+		do_restore(l, i);
+	}
+}
+
 static void do_run(struct loop *l, const struct vx_core_decision *d)
 {
 	struct loop_task *t = &l->t[d->task];
@@ -131,7 +129,7 @@ static void do_run(struct loop *l, const struct vx_core_decision *d)
 	t->ready = false;
 	t->executed = true;
 	t->decided_ns = vx_now_ns();
-	t->cache = g->decl->has_cache && !g->decl->exec.persistent && !l->o->no_cache ? VX_C_MISS : VX_C_NOCACHE;
+	t->cache = g->decl->has_cache && !g->decl->exec.persistent && !t->no_entry && !l->o->no_cache ? VX_C_MISS : VX_C_NOCACHE;
 	if (t->keyed && t->cache == VX_C_MISS)
 		(void)vx_key_fill(l->keyer, d->task, NULL); /* what cannot be listed cannot be checked again, and is not saved */
 	const struct vx_outputs *o = loop_outputs(l, d->task);
@@ -334,6 +332,8 @@ static void do_done(struct loop *l, const struct vx_core_decision *d)
 	}
 	free(t->stored);
 	t->stored = NULL;
+	if (l->n_waiting)
+		wake_restores(l);
 }
 
 void loop_act(struct loop *l, const struct vx_core_decision *d)

@@ -83,7 +83,7 @@ static enum vx_verdict verdict_of(struct loop *l, uint32_t task)
 	const struct vx_task *t = &l->g->tasks[task];
 	if (!l->t[task].keyed)
 		return VX_V_FAILED;
-	if (!t->decl->has_cache || t->decl->exec.persistent)
+	if (!t->decl->has_cache || t->decl->exec.persistent || l->t[task].no_entry)
 		return VX_V_NOCACHE;
 	return l->o->force || !l->o->cache_read || !l->store ? VX_V_MISS : VX_V_LATE;
 }

@@ -238,6 +238,8 @@ static int set_up(struct loop *l, struct vx_err *err)
 		r = open_store(l, err);
 	if (!r)
 		r = open_keyer(l, err);
+	if (!r)
+		loop_find_overlaps(l);
 	if (!r && (l->store || l->keyer)) {
 		if (!l->store) { /* no cache: the keyer only knows what is tracked */
 			for (uint32_t i = 0; i < l->g->n_tasks; i++)

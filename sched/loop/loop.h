@@ -43,6 +43,10 @@ struct loop_task {
 	bool shell;       /* direct execution failed to start: through the shell this time */
 	bool executed, ready, up_to_date;
 	bool outputs_known;
+	bool no_entry;          /* neither restored nor saved: see overlap.c */
+	bool restore_waits;     /* for `behind` */
+	const uint32_t *behind; /* tasks before it whose outputs it overlaps */
+	uint32_t n_behind;
 	enum vx_cache_outcome cache;
 	struct vx_outputs outputs;
 	struct vx_entry *entry; /* of a hit */
@@ -89,6 +93,7 @@ struct loop {
 	enum { ARM_NONE, ARM_ASKED, ARM_OK, ARM_REFUSED } arm;
 	uint32_t *held, n_held;    /* tasks in PH_ARMING */
 	uint32_t timers;           /* tasks with a deadline set */
+	uint32_t n_waiting;        /* restores that wait */
 	struct vx_strs base_env;   /* allowlist, without PATH */
 	const char *path;          /* PATH of vx, or the usual one */
 	const char **project_path; /* "PATH=..." per project, made when first needed */
@@ -103,7 +108,7 @@ struct loop {
 	bool said_tracked;  /* outputs that git tracks: said once a run */
 	int code;
 	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns;
-	uint64_t last_exit_ns; /* of any attempt: what passes from then to the end is waiting for saves */
+	uint64_t last_exit_ns;                    /* of any attempt: what passes from then to the end is waiting for saves */
 	uint32_t not_portable, not_portable_task; /* saves whose outputs hold the root's path, and the first of them */
 	uint32_t not_saved, up_to_date, restored, missed, nocache;
 	uint64_t saved_ns;
@@ -121,6 +126,10 @@ void loop_armed(struct loop *l, const struct vx_done *done);
 bool loop_start_pool(struct loop *l);
 bool loop_start_lane(struct loop *l);
 const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task); /* NULL when it declares none */
+
+/* overlap.c */
+void loop_find_overlaps(struct loop *l);                      /* once, ahead of the keys */
+bool loop_restore_waits(const struct loop *l, uint32_t task); /* for a task before it, whose outputs it overlaps */
 
 /* answer.c */
 void loop_event(struct loop *l, const struct vx_core_event *e); /* to the recorder, then to the core */

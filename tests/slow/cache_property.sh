@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Random graphs, edits and interruptions at length.
-exec python3 "$(dirname "$0")/../stress.py" property 60 12
+# Random graphs, edits, damage and interruptions at length.
+exec python3 "$(dirname "$0")/../property.py" 60 12

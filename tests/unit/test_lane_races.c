@@ -211,6 +211,42 @@ static void test_changed_after_restore(void **state)
 	lt_end(&t);
 }
 
+static bool staged(const struct vx_io_step *s)
+{
+	return s->op == VX_IO_TIMES;
+}
+
+/* Where there was no directory when a restore was planned there is one when it comes to it: of another task that is restored, or that runs in it. */
+static void test_directory_came_between(void **state)
+{
+	(void)state;
+	struct lt t;
+	struct vx_lane_event e;
+	static const char *const comes[] = {"mkdir p/a/dist && stat -c %i p/a/dist >inode",
+		"mkdir -p p/a/dist/other && stat -c %i p/a/dist >inode && echo x >p/a/dist/other/x && ln -s x p/a/dist/one",
+		"mkdir -p p/a/dist/sub/deep && stat -c %i p/a/dist >inode && echo x >p/a/dist/sub/x && echo x >p/a/dist/sub/two"};
+	static const char *const kept[] = {"true", "test $(cat p/a/dist/other/x) = x", "test $(cat p/a/dist/sub/x) = x"};
+	begin(&t);
+	assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist/sub/deep p/a/dist/void && echo d >p/a/dist/sub/deep/d && chmod 750 p/a/dist/void"), 0);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/one dist/link dist/sub/two dist/sub/deep/** dist/void/**");
+	assert_true(lt_save(&t, "k", &o, &e));
+	char *before = lt_tree(vxt_path(t.root, "p"));
+	for (size_t i = 0; i < VX_ARRAY_LEN(comes); i++) {
+		assert_int_equal(lt_sh(&t, "rm -r p/a/dist"), 0);
+		arm(&t, staged, comes[i]);
+		assert_true(lt_restore(&t, "k", &o, &e));
+		assert_true(e.ok);
+		assert_false(atomic_load(&meddle.armed));
+		if (lt_sh(&t, kept[i]) || lt_sh(&t, "test $(cat inode) = $(stat -c %i p/a/dist)"))
+			fail_msg("%s: is gone", comes[i]);
+		assert_int_equal(lt_sh(&t, "rm -rf p/a/dist/other p/a/dist/sub/x"), 0);
+		lt_same_tree(vxt_path(t.root, "p"), before);
+		assert_int_equal(lt_count(&t, ".vx/stage"), 0);
+	}
+	free(before);
+	lt_end(&t);
+}
+
 /* The project's directory gave way to a link: its outputs are not taken for none. */
 static void test_base_behind_link(void **state)
 {
@@ -240,6 +276,7 @@ int main(void)
 		cmocka_unit_test(test_saved_anew_while_dropped),
 		cmocka_unit_test(test_shared_artifact_damaged),
 		cmocka_unit_test(test_changed_after_restore),
+		cmocka_unit_test(test_directory_came_between),
 		cmocka_unit_test(test_base_behind_link),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
