@@ -195,6 +195,7 @@ static void bench_idle(void)
 				poll(&p, 1, 1000);
 			} else if (e.kind == VX_LANE_CAPTURED) {
 				captured = vx_now_ns();
+				vx_lane_flush(s.lane); /* as a run does when nothing else is under way */
 			} else {
 				break;
 			}

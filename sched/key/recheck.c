@@ -1,6 +1,8 @@
 /* Have the inputs of a record moved since its key was taken? Any thread: nothing of the keyer is changed, and what is allocated is this call's own. */
 #include "key_int.h"
 
+#include "vx/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,20 +98,42 @@ static int choose_now(struct vx_keyer *k, const struct record *r, struct vx_aren
 	return res;
 }
 
-/* Names the first path that is in one of the sets only. */
+static int each_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
+{
+	int res = 0;
+	for (uint32_t i = 0; res == 0 && i < r->pub.n_inputs; i++) {
+		res = input_moved(k, &r->pub.inputs[i], true);
+		if (res)
+			snprintf(ret_what, cap, "%s", r->pub.inputs[i].path);
+	}
+	return res;
+}
+
+/* Does what a listing has just seen show the input as it was? Else it is looked at by itself. */
+static bool seen_same(struct vx_keyer *k, const struct vx_file *now, const struct vx_key_input *in, uint64_t since_ns)
+{
+	struct vx_fstat was = {in->size, in->mtime_ns, in->ctime_ns, in->ino, now->st.dev};
+	return now->looked_ns >= since_ns && (!vx_source_trusts_exec(k->src) || now->mode == in->mode) && vx_fstat_equal(&now->st, &was) &&
+	       !vx_fstat_racy(&was, in->looked_ns);
+}
+
+/* Names the first path that is in one of the sets only, or whose file moved. */
 static int set_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
 {
 	struct vx_arena a = {0};
 	struct vx_files now = {0};
+	uint64_t since_ns = vx_wall_ns();
 	int res = choose_now(k, r, &a, &now);
 	uint32_t i = 0;
 	for (; res == 0 && (i < now.n || i < r->pub.n_inputs); i++) {
 		const char *x = i < now.n ? now.v[i]->path : NULL, *y = i < r->pub.n_inputs ? r->pub.inputs[i].path : NULL;
 		int c = !x ? 1 : !y ? -1 : strcmp(x, y);
-		if (c) {
+		if (c && (res = each_moved(k, r, ret_what, cap)) == 0) { /* what went or changed is named before what came */
 			snprintf(ret_what, cap, "%s", c < 0 ? x : y);
 			res = 1;
 		}
+		if (!c && !seen_same(k, now.v[i], &r->pub.inputs[i], since_ns) && (res = input_moved(k, &r->pub.inputs[i], true)) != 0)
+			snprintf(ret_what, cap, "%s", y);
 	}
 	vx_files_free(&now);
 	vx_arena_free(&a);
@@ -128,12 +152,7 @@ int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *pub, char *re
 	int res = vx_key_fixed_moved(k, r->fixed, ret_what, cap);
 	if (res == 0)
 		res = manifest_moved(k, r, ret_what, cap);
-	for (uint32_t i = 0; res == 0 && i < pub->n_inputs; i++) {
-		res = input_moved(k, &pub->inputs[i], true);
-		if (res)
-			snprintf(ret_what, cap, "%s", pub->inputs[i].path);
-	}
-	if (res == 0 && k->g->tasks[pub->task].decl->has_exec)
-		res = set_moved(k, r, ret_what, cap);
+	if (res == 0) /* a command's inputs are listed anew, and the listing has looked at each */
+		res = k->g->tasks[pub->task].decl->has_exec ? set_moved(k, r, ret_what, cap) : each_moved(k, r, ret_what, cap);
 	return res;
 }

@@ -1,5 +1,5 @@
-/* The committer: one thread that turns rows into transactions. While saves come in quick succession it lets rows gather, so that a commit (which waits for the disk)
- * serves many; a row that comes alone is committed at once. */
+/* The committer: one thread that turns rows into transactions. A commit waits for the disk, so rows gather: the first is committed at once, the next ones when 400 ms have
+ * passed since, or 64 are there, or nothing more is to come. */
 #include "lane_int.h"
 
 #include "vx/clock.h"
@@ -22,21 +22,17 @@ void vx_pending_free(struct vx_pending *p)
 }
 
 /* Under the lock: until when may the gathered rows wait? 0: not at all. */
-static uint64_t wait_until(struct vx_lane *l, bool brisk)
+static uint64_t wait_until(struct vx_lane *l, uint64_t last_ns)
 {
 	bool busy = l->back.running || l->back.queued;
-	if (!l->n_settling) { /* snapshots: nobody waits for them */
-		l->wait_idle = false;
-		if (l->stop || l->n_rows >= VX_LANE_SNAPS || l->row_bytes >= VX_LANE_SNAPS_BYTES)
-			return 0;
-		uint64_t until = l->first_row_ns + VX_LANE_SNAPS_WAIT_MS * MS;
-		return until > vx_now_ns() ? until : 0;
-	}
-	l->wait_idle = busy && (!brisk || l->flush);
-	if (l->n_settling >= VX_LANE_GROUP || (!busy && (!brisk || l->flush || l->stop)))
+	uint64_t until = l->first_row_ns + VX_LANE_SNAPS_WAIT_MS * MS;
+	l->wait_idle = l->n_settling && busy && l->flush;
+	if (l->n_settling >= VX_LANE_GROUP || l->n_rows >= VX_LANE_SNAPS || l->row_bytes >= VX_LANE_SNAPS_BYTES)
 		return 0;
-	uint64_t most = l->first_settling_ns + VX_LANE_GROUP_WAIT_MS * MS, gap = l->last_row_ns + VX_LANE_GROUP_GAP_MS * MS;
-	uint64_t until = brisk && !busy && gap < most ? gap : most;
+	if (l->n_settling ? (l->flush || l->stop) && !busy : l->stop)
+		return 0;
+	if (l->n_settling) /* a commit that is long past has been paid for */
+		until = last_ns ? last_ns + VX_LANE_GROUP_WAIT_MS * MS : 0;
 	return until > vx_now_ns() ? until : 0;
 }
 
@@ -93,25 +89,21 @@ static void commit_group(struct vx_lane *l, struct vx_pending *rows, uint32_t n)
 static void *committer_main(void *arg)
 {
 	struct vx_lane *l = arg;
-	uint64_t prev_row_ns = 0;
+	uint64_t last_ns = 0; /* when rows that saves wait for were last committed */
 	pthread_mutex_lock(&l->lock);
 	for (;;) {
 		while (!l->rows && !l->stop)
 			pthread_cond_wait(&l->rows_more, &l->lock);
 		if (!l->rows)
 			break;
-		for (uint64_t until;;) {
-			bool brisk = prev_row_ns && l->first_settling_ns - prev_row_ns < VX_LANE_GROUP_GAP_MS * MS;
-			until = wait_until(l, brisk || l->n_settling > 1);
-			if (!until)
-				break;
+		for (uint64_t until; (until = wait_until(l, last_ns));) {
 			struct timespec ts = {.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
 			pthread_cond_timedwait(&l->rows_more, &l->lock, &ts);
 		}
 		l->wait_idle = false;
 		struct vx_pending *rows = l->rows;
 		uint32_t n = l->n_rows;
-		prev_row_ns = l->n_settling ? l->last_row_ns : prev_row_ns;
+		bool settling = l->n_settling;
 		l->rows = NULL;
 		l->rows_tail = &l->rows;
 		l->n_rows = l->n_settling = 0;
@@ -120,6 +112,7 @@ static void *committer_main(void *arg)
 			l->flush = false;
 		pthread_mutex_unlock(&l->lock);
 		commit_group(l, rows, n);
+		last_ns = settling ? vx_now_ns() : last_ns;
 		pthread_mutex_lock(&l->lock);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -135,14 +128,9 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 	for (int i = 0; i < 2; i++)
 		p->c.need[i] = p->need[i][0] ? p->need[i] : NULL;
 	pthread_mutex_lock(&l->lock);
-	uint64_t now = vx_now_ns();
 	if (!l->rows)
-		l->first_row_ns = now;
-	if (p->settles) {
-		l->last_row_ns = now;
-		if (!l->n_settling++)
-			l->first_settling_ns = now;
-	}
+		l->first_row_ns = vx_now_ns();
+	l->n_settling += p->settles;
 	*l->rows_tail = p;
 	l->rows_tail = &p->next;
 	l->n_rows++;

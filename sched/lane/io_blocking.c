@@ -137,8 +137,8 @@ struct vx_io *vx_io_blocking_new(void)
 struct vx_io *vx_io_new(char *ret_name, size_t cap)
 {
 	const char *want = getenv("VX_IO");
-	if (want && strcmp(want, "blocking") == 0) {
-		snprintf(ret_name, cap, "blocking: VX_IO=blocking");
+	if (!want || strcmp(want, "uring") != 0) {
+		snprintf(ret_name, cap, "blocking: %s", want && *want ? "VX_IO=blocking" : "faster here than io_uring (VX_IO=uring asks for it)");
 		return vx_io_blocking_new();
 	}
 	int e = 0;

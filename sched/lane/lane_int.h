@@ -23,8 +23,7 @@
 #define VX_LANE_RING_FILES 8U          /* from this many files on outputs are read through the ring */
 #define VX_LANE_BATCH 32U              /* restores taken from the queue at once */
 #define VX_LANE_GROUP 64U              /* rows that make the committer stop waiting for more */
-#define VX_LANE_GROUP_WAIT_MS 400      /* a row waits at most this long for company, */
-#define VX_LANE_GROUP_GAP_MS 12        /* and not at all once saves come further apart than this */
+#define VX_LANE_GROUP_WAIT_MS 400      /* unless the last commit is as long ago as this */
 #define VX_LANE_SNAPS 512U             /* snapshots alone, which nobody waits for: this many, or */
 #define VX_LANE_SNAPS_BYTES (8U << 20) /* so much, or */
 #define VX_LANE_SNAPS_WAIT_MS 1000     /* so long make a transaction */
@@ -151,7 +150,7 @@ struct vx_lane {
 	bool committer_runs;
 	struct vx_pending *rows, **rows_tail;
 	uint32_t n_rows, n_settling; /* of the rows: those whose save waits for them */
-	uint64_t first_row_ns, last_row_ns, first_settling_ns, row_bytes;
+	uint64_t first_row_ns, row_bytes;
 	/* budget */
 	pthread_cond_t budget_more;
 	uint64_t budget_used;

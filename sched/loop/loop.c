@@ -16,6 +16,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* Saves that may wait for their rows to be committed, beside those under way: a whole group of them. */
+#define SAVES_WAITING 64
+
 /* Signals come through a descriptor while the run lasts; the mask before it is put back at the end. */
 static int take_signals(struct loop *l, sigset_t *ret_old)
 {
@@ -224,7 +227,7 @@ static bool any_memory(const struct loop *l)
 static int set_up(struct loop *l, struct vx_err *err)
 {
 	struct vx_core_task *ct = vx_xcalloc(l->g->n_tasks + 1, sizeof *ct);
-	struct vx_core_opts co = {.slots = l->slots, .policy = l->o->policy, .restore_lane = UINT32_MAX, .save_lane = 2 * l->slots};
+	struct vx_core_opts co = {.slots = l->slots, .policy = l->o->policy, .restore_lane = UINT32_MAX, .save_lane = 2 * l->slots + SAVES_WAITING};
 	int r = check_sandbox_mode(l, err);
 	if (!r)
 		r = make_slots(l, err);
@@ -308,7 +311,7 @@ static void wait_for_events(struct loop *l)
 	int timeout = -1;
 	struct vx_core_counts c;
 	vx_core_counts(l->core, &c);
-	if (l->lane && c.saving && !c.running)
+	if (l->lane && c.saving && !c.running && c.total - c.done <= c.saving)
 		vx_lane_flush(l->lane); /* nothing can join the group any more */
 	if (next != UINT64_MAX)
 		timeout = next > now ? (int)((next - now + 999999) / 1000000) : 0;
