@@ -316,7 +316,7 @@ void vx_worker_main(const struct vx_worker_start *s)
 	w->scheduler_fd = s->scheduler_fd;
 	w->init_fd = s->init_fd;
 	w->bwrap_path = s->bwrap_path;
-	w->limits.procs_fd = -1;
+	w->limits.cgroup = CGROUP_INIT;
 	if (vx_slot_check(w->slot) < 0)
 		worker_die(w, 70);
 	while (!w->ending) {

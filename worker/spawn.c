@@ -119,7 +119,8 @@ static int spawn_here(struct worker *w, const struct vx_spawn_fd *fds, uint32_t 
 	s.fds = fds;
 	s.n_fds = n_fds;
 	s.new_session = true;
-	s.join_cgroup_fd = w->limits.procs_fd;
+	s.join_cgroup_fd = w->limits.cgroup.procs_fd[CGROUP_MEMORY];
+	s.join_cgroup_fd2 = w->limits.cgroup.procs_fd[CGROUP_PIDS];
 	a->done.start_ns = vx_now_ns(); /* in front: the command may be over by the time that the call returns */
 	r = vx_spawn(&s, &a->pid, &pidfd, ret_step);
 	if (r < 0)
@@ -160,6 +161,8 @@ static void spawn_box(struct worker *w)
 	}
 	w->childless = false;
 	r = worker_box(w);
+	if (r == 0)
+		vx_box_join(w->box, w->limits.cgroup.procs_fd, CGROUP_KINDS);
 	if (r == 0)
 		r = vx_box_start(w->box, &a->d, close_fd, a->streams[0].keep_fd, a->streams[1].keep_fd, &err);
 	vx_close(close_fd);

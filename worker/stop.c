@@ -92,6 +92,7 @@ void stop_leave(struct worker *w)
 		if (!a->killing && a->kill_ns > vx_now_ns())
 			return;
 		a->killing = true;
+		limits_kill(w);
 		if (vx_tree_kill(stop_spares, w) != 0)
 			return; /* SIGCHLD or VX_KILL_AGAIN_MS brings us back */
 		stop_reap(w);
@@ -109,9 +110,10 @@ static void signal_tree(struct worker *w, int sig)
 		a->killing = true;
 	if (a->d.sandboxed && a->phase <= RUNNING)
 		vx_box_signal(w->box, sig);
-	if (sig == SIGKILL)
+	if (sig == SIGKILL) {
 		vx_tree_kill(stop_spares, w);
-	else if (!a->d.sandboxed)
+		limits_kill(w);
+	} else if (!a->d.sandboxed)
 		vx_tree_signal(sig, stop_spares, w);
 }
 

@@ -7,11 +7,13 @@
  *   spawn.c     from a descriptor to a running command
  *   capture.c   the pipes, frames, back-pressure, the end of output
  *   stop.c      time limit, stop requests, leftovers, reaping and what it cost
- *   limits.c    memory limits through cgroups
+ *   limits.c    what a task may use; cgroup.c: the cgroups that see to it
  *
  * An attempt goes through the phases of enum phase in that order (a sandboxed one starts in BOXING). */
 #ifndef WORKER_H
 #define WORKER_H
+
+#include "cgroup.h"
 
 #include "vx/arena.h"
 #include "vx/box.h"
@@ -41,10 +43,9 @@ struct stream {
 };
 
 struct limits {
-	char dir[512]; /* vx.<pid> below a writable cgroup; "" unknown, "-" there is none */
-	bool v2;
-	bool joined;  /* the attempt runs in dir/<slot> */
-	int procs_fd; /* its cgroup.procs, -1 */
+	struct cgroup_place place; /* once found */
+	struct cgroup cgroup;      /* the attempt's, while joined */
+	bool found, joined;
 };
 
 struct attempt {
@@ -114,6 +115,7 @@ void stop_settle(struct worker *w); /* how it ended and what it used, into a.don
 
 /* limits.c */
 void limits_join(struct worker *w);   /* before the spawn: a cgroup with the limit, or the flag that there is none */
+void limits_kill(struct worker *w);   /* everything in the attempt's cgroup, where there is one: nothing escapes that */
 void limits_settle(struct worker *w); /* after the end: peak, out of memory; removes the cgroup */
 void limits_remove(struct worker *w); /* at the worker's end */
 

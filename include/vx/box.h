@@ -16,6 +16,8 @@
 
 #include "vx/desc.h"
 
+#define VX_BOX_MAX_CGROUPS 2 /* hierarchies */
+
 struct vx_box;
 
 struct vx_box_opts {
@@ -34,6 +36,8 @@ enum vx_box_kind {
 int vx_box_new(const struct vx_box_opts *o, struct vx_box **ret); /* starts nothing yet */
 /* `out_fd`, `err_fd`: the write ends of the capture pipes; `in_fd`: stdin, -1 /dev/null. All stay the caller's. */
 int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err);
+/* Of the next start: cgroup.procs descriptors (-1 none, at most VX_BOX_MAX_CGROUPS) that what runs in the sandbox joins, bubblewrap included. Borrowed until then. */
+void vx_box_join(struct vx_box *b, const int *procs_fds, uint32_t n);
 int vx_box_arm(struct vx_box *b, struct vx_err *err);
 int vx_box_fd(const struct vx_box *b); /* changes after a loss: ask before each poll; -1 while there is no host */
 int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *ret); /* 1, 0 nothing now */

@@ -35,14 +35,15 @@ struct vx_spawn {
 	int cwd_fd;              /* used when >= 0 and cwd is NULL; set to -1 otherwise */
 	const struct vx_spawn_fd *fds;
 	uint32_t n_fds;
-	bool new_session;   /* setsid */
-	int death_signal;   /* PR_SET_PDEATHSIG, 0 none. It follows the spawning THREAD: only for callers with one thread. */
-	int pgroup;         /* setpgid(0, pgroup) when > 0 */
-	int join_cgroup_fd; /* a cgroup.procs descriptor: "0" is written to it before exec; -1 none */
-	bool new_pidns;     /* CLONE_NEWPID for the child */
+	bool new_session;    /* setsid */
+	int death_signal;    /* PR_SET_PDEATHSIG, 0 none. It follows the spawning THREAD: only for callers with one thread. */
+	int pgroup;          /* setpgid(0, pgroup) when > 0 */
+	int join_cgroup_fd;  /* a cgroup.procs descriptor: "0" is written to it before exec; -1 none */
+	int join_cgroup_fd2; /* the same of a second hierarchy (cgroup v1) */
+	bool new_pidns;      /* CLONE_NEWPID for the child */
 };
 
-#define VX_SPAWN_INIT ((struct vx_spawn){.exec_fd = -1, .cwd_fd = -1, .join_cgroup_fd = -1})
+#define VX_SPAWN_INIT ((struct vx_spawn){.exec_fd = -1, .cwd_fd = -1, .join_cgroup_fd = -1, .join_cgroup_fd2 = -1})
 
 /* Raises this process's soft limit of open files to the hard one; what vx_spawn starts gets the old one back (programs size tables by it, select(2) fails
  * above it). Returns the limit in force. Call it before other threads spawn; more than once is fine. */

@@ -54,7 +54,14 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 	clear_timers(l, t);
 	t->phase = PH_IDLE;
 	t->status = loop_status(l, task, done);
-	t->note = done->flags & VX_DONE_VIOLATION ? vx_arena_strdup(&l->arena, done->text) : NULL;
+	/* What the worker has to say of a command that ran; what it says of one that did not is the status. */
+	t->note = done->text[0] && (done->end == VX_END_EXIT || done->end == VX_END_SIGNAL) ? vx_arena_strdup(&l->arena, done->text) : NULL;
+	if (done->flags & VX_DONE_NO_MEMORY_LIMIT && !l->said_no_limit) {
+		vx_report_warn(l->report,
+			"vx run: %s: resources.memory is no limit here: no cgroup with the memory controller can be made (run vx as root, or where its cgroup hands `memory` on)",
+			l->g->tasks[task].id);
+		l->said_no_limit = true;
+	}
 	if (l->g->tasks[task].decl->exec.persistent && t->matcher && !t->ready && !t->stop_wanted)
 		t->status = t->status ? vx_arena_printf(&l->arena, "%s before it was ready", t->status) : "exited before it was ready";
 	t->start_ns = done->start_ns ? done->start_ns : t->start_ns;

@@ -92,6 +92,8 @@ IN_CHILD static int child_ties(struct child *c)
 		return fail(c, "setpgid");
 	if (s->join_cgroup_fd >= 0 && syscall(SYS_write, s->join_cgroup_fd, "0", 1) < 0)
 		return fail(c, "cgroup");
+	if (s->join_cgroup_fd2 >= 0 && syscall(SYS_write, s->join_cgroup_fd2, "0", 1) < 0)
+		return fail(c, "cgroup");
 	if (s->cwd && syscall(SYS_chdir, s->cwd) < 0)
 		return fail(c, "chdir");
 	if (!s->cwd && s->cwd_fd >= 0 && syscall(SYS_fchdir, s->cwd_fd) < 0)

@@ -242,6 +242,8 @@ is 'mandatory denies hold inside a write grant' "$rc $(cat p/a/.vscode/settings.
 is 'the write grant of the whole project is one' "$(cat p/a/made 2>/dev/null)" x
 rm -f p/a/made
 
+attempt '"read": ["."], "write": ["made"]' 'exit 1'
+like 'a failed task that left a file placeholder untouched is told' "$out$err" 'write "made/"'
 refused() { # NAME ALLOW PATTERN
 	attempt "$2" "echo ran >>$W/ran; true"
 	is "$1: exit 1" "$rc" 1
@@ -324,5 +326,34 @@ is 'a time limit inside' "$rc" 1
 like 'timed out' "$out" 'timed out'
 like 'the trap ran' "$out" 'trapped'
 ok 'nothing is left' none_called "sleep 72.$$"
+
+# a memory limit, where a cgroup can be had: its own status; bubblewrap and all below it live in the cgroup, vx does not
+eat='python3 -c "b = bytearray(200 << 20); print(len(b))"'
+project a <<<"$(task "$eat" "$sb, \"resources\": { \"memory\": \"64M\" }")"
+vx run a#build
+if grep -q 'resources.memory is no limit here' <<<"$err"; then
+	skip 'a memory limit' 'no cgroup can be had here'
+else
+	is 'a sandboxed task that takes too much fails' "$rc" 1
+	like 'and is said to have run out of memory' "$out" 'out of memory, limit 64'
+	project a <<<"$(task "$eat; setsid sleep 73.$$ >/dev/null 2>&1 &" "$sb, \"resources\": { \"memory\": \"400M\" }")"
+	vx run a#build
+	is 'with enough it runs' "$rc" 0
+	ok 'nothing is left' none_called "sleep 73.$$"
+	project a <<<"$(task "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 74.$$\" & wait; sleep 74.$$" "$sb, \"timeout\": 300, \"resources\": { \"memory\": \"400M\" }")"
+	VX_KILL_GRACE_MS=200 vx run a#build
+	like 'one that ignores SIGTERM times out' "$out" 'timed out'
+	ok 'and nothing is left' none_called "sleep 74.$$"
+	if [ "$(id -u)" = 0 ]; then
+		project a <<<"$(task true '"resources": { "memory": "64M" }')"
+		project b <<<"$(task true '"resources": { "memory": "64M" }')"
+		git add -A
+		export VX
+		run unshare -m sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$VX" run build --all'
+		is 'where no cgroup can be had the task runs' "$rc" 0
+		is 'and that is said, once' "$(grep -c 'resources.memory is no limit here' <<<"$err")" 1
+	fi
+	is 'no cgroup stays behind' "$(find /sys/fs/cgroup -maxdepth 4 -type d -name 'vx.*' 2>/dev/null | while read -r d; do kill -0 "${d##*vx.}" 2>/dev/null || echo "$d"; done)" ''
+fi
 
 done_testing

@@ -33,6 +33,8 @@ struct vx_box {
 	bool busy, arming;
 	enum { UNKNOWN, WHOLE, WEAKER } proc; /* whether a /proc can be mounted; asked only for tasks that accept one that is not their own */
 	char *record_dir;                     /* of the attempt under way */
+	int join[VX_BOX_MAX_CGROUPS];         /* of the next start */
+	uint32_t n_join;
 };
 
 int vx_box_new(const struct vx_box_opts *o, struct vx_box **ret)
@@ -392,7 +394,8 @@ static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const cha
 
 	if (r == 0) {
 		int fds[BOX_MAX_FDS] = {request, payload, in < 0 ? own_in : in, out, errfd};
-		r = box_send(b->sock, &m, fds, BOX_MAX_FDS);
+		memcpy(fds + BOX_FIXED_FDS, b->join, b->n_join * sizeof *fds);
+		r = box_send(b->sock, &m, fds, BOX_FIXED_FDS + b->n_join);
 	}
 	vx_close(request);
 	vx_close(payload);
@@ -554,8 +557,17 @@ int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int 
 		r = choose_proc(b, &q, err);
 	if (r == 0)
 		r = hand_over(b, &q, d->sandbox.record_dir, d->argv, merge_env(&a, d->env, q.env), in_fd, out_fd, err_fd, err);
+	b->n_join = 0;
 	vx_arena_free(&a);
 	return r;
+}
+
+void vx_box_join(struct vx_box *b, const int *procs_fds, uint32_t n)
+{
+	b->n_join = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (procs_fds[i] >= 0 && b->n_join < VX_BOX_MAX_CGROUPS)
+			b->join[b->n_join++] = procs_fds[i];
 }
 
 int vx_box_signal(struct vx_box *b, int sig)

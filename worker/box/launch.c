@@ -181,6 +181,8 @@ static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules
 	s.fds = pass;
 	s.n_fds = sizeof pass / sizeof *pass - (checks < 0 ? 1 : 0);
 	s.death_signal = SIGKILL;
+	s.join_cgroup_fd = fds[BOX_FIXED_FDS];
+	s.join_cgroup_fd2 = fds[BOX_FIXED_FDS + 1];
 	return vx_spawn(&s, &h->at.pid, &h->at.pidfd, NULL);
 }
 

@@ -1,6 +1,6 @@
 /* Between worker and box host: fixed messages on a SOCK_SEQPACKET socket pair, descriptors beside them, requests in a memfd.
  *
- *   worker -> host   BOX_MAPPED (id maps are written), BOX_RUN, BOX_ARM (descriptors: request, payload, stdin, stdout, stderr), BOX_SIGNAL
+ *   worker -> host   BOX_MAPPED (id maps are written), BOX_RUN, BOX_ARM (descriptors: request, payload, stdin, stdout, stderr, then cgroup.procs of each hierarchy to join), BOX_SIGNAL
  *   host -> worker   BOX_UNSHARED (write my maps), BOX_READY, BOX_BROKEN (with the reason; then it exits), BOX_EVENT (struct vx_done)
  *
  * Both ends are one binary, so the layout needs no version. The request's encoding is checked on decoding all the same: lengths, counts, NULs. */
@@ -16,7 +16,8 @@ struct vx_buf;
 #define BOX_FD_SOCKET 3
 #define BOX_FD_WORKER 4 /* the worker's pidfd */
 #define BOX_FD_INIT 5   /* vx-init */
-#define BOX_MAX_FDS 5
+#define BOX_FIXED_FDS 5
+#define BOX_MAX_FDS (BOX_FIXED_FDS + VX_BOX_MAX_CGROUPS)
 #define BOX_MAX_REQUEST (256U << 20) /* bytes of one encoded request: VX_MAX_MOUNTS of the longest paths do not fit, what is met in practice does */
 
 enum box_msg_kind { BOX_MAPPED = 1, BOX_RUN, BOX_SIGNAL, BOX_UNSHARED, BOX_READY, BOX_BROKEN, BOX_EVENT };
