@@ -182,7 +182,7 @@ static void fill(struct sbx_work *w, struct vx_sbx_request *ret)
 		.unix_paths = d->unix_paths,
 		.no_unix = !d->unix_all && !d->unix_paths.n,
 		.pty = d->pty,
-		.nesting = d->weaker_when_nested,
+		.nesting = d->weaker_when_nested && w->f->uid != 0, /* root could mount what root owns: cgroups, say */
 		.weaker = w->s->weaker};
 }
 

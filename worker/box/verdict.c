@@ -63,6 +63,13 @@ static int say(struct vx_err *err, const char *reason, const char *fix)
 	return vx_err_fix(err, "%s", fix);
 }
 
+static int say_root(struct vx_err *err)
+{
+	return say(err, "root without capabilities cannot map itself into a user namespace (vx runs as root inside a sandbox or a container)",
+		"run the outer one as a normal user, or give the container CAP_SETUID, CAP_SETGID and CAP_SETFCAP, and no system call filter "
+		"(docker: --security-opt seccomp=unconfined)");
+}
+
 static int userns(const struct verdict_facts *f, int error, struct vx_err *err)
 {
 	if (f->max_user_namespaces == 0)
@@ -78,6 +85,8 @@ static int userns(const struct verdict_facts *f, int error, struct vx_err *err)
 	if (error == -ENOSPC)
 		return say(err, "no further user namespace may be made (user.max_user_namespaces is used up, or 32 are nested)",
 			"raise it: sudo sysctl -w user.max_user_namespaces=15000");
+	if (f->in_filter && f->root)
+		return say_root(err);
 	if (f->in_filter)
 		return say(err, "a system call filter around vx forbids user namespaces (it runs in a container or in another sandbox)",
 			"docker: --security-opt seccomp=unconfined; inside a sandboxed task of vx: \"weakerWhenNested\": true in that task");
@@ -94,9 +103,7 @@ int verdict(const struct verdict_facts *f, enum box_step step, int error, const 
 		return say(err, "bubblewrap (bwrap) is not on the PATH", "install it: sudo apt install bubblewrap");
 	case BOX_STEP_MAPS:
 		if (f->root && error == -EPERM)
-			return say(err,
-				"root without capabilities cannot map itself into a user namespace (vx runs as root inside a sandbox or a container)",
-				"run the outer one as a normal user, or give the container CAP_SETUID, CAP_SETGID and CAP_SETFCAP");
+			return say_root(err);
 		return userns(f, error, err);
 	case BOX_STEP_USERNS:
 		return userns(f, error, err);

@@ -3,7 +3,8 @@
 
 ESC=$SRC/tests/integration/escape
 CC=${CC:-cc}
-"$CC" -O1 -Wall -Wextra -D_GNU_SOURCE -o "$W/attempt" "$ESC"/*.c -lrt || skip_all 'no C compiler'
+command -v "$CC" >/dev/null || skip_all 'no C compiler'
+"$CC" -O1 -Wall -Wextra -D_GNU_SOURCE -o "$W/attempt" "$ESC"/*.c -lrt || { fail 'the attempts are built'; done_testing; exit; }
 "$CC" @"$VX_BUILD/flags/cc" @"$VX_BUILD/flags/ld" -I"$SRC/include" -o "$W/boxrun" "$SRC/tests/integration/boxrun.c" "$VX_BUILD/libvx.a" @"$VX_BUILD/flags/libs" ||
 	{ fail 'the driver is built'; done_testing; exit; }
 

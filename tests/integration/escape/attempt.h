@@ -23,7 +23,7 @@ struct attempt {
 	int (*run)(void);
 };
 
-extern const struct attempt file_attempts[], kernel_attempts[], process_attempts[], net_attempts[];
+extern const struct attempt file_attempts[], kernel_attempts[], process_attempts[], net_attempts[], more_attempts[];
 
 const char *env(const char *name);                 /* aborts when unset */
 const char *in(const char *base, const char *rel); /* "$base/rel" */

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from boxlib import HOME, attempt, base, init, label, put, run, tap, verdict
+from boxlib import HOME, attempt, base, init, label, put, run, start, tap, verdict
 
 WS, OUT = base + "/ws", base + "/out"
 A = WS + "/pkgs/a"
@@ -103,7 +103,19 @@ def attempts(fx):
             tap(False, n, json.dumps(r) + "\n" + again[1])
     if len(results) != len(names):
         tap(False, "every attempt was made", out)
-    tap(len(names) >= 60, "at least 60 attempts (%d)" % len(names))
+    nested = [n for n in names if n.startswith("nested-")]
+    # As root, even then no namespace is left to the task.
+    results, out = run([task("exec src/attempt " + n, env=env, weakerWhenNested=True) for n in nested])
+    for n, r in zip(nested, results):
+        tap(verdict(r) == 0 and r["kind"] == "exited" and not r["flags"], n + " with weakerWhenNested", f"{r} {out}")
+    results, out = run([task("unshare -Urm true || exit 3; exec unshare -U true", weakerWhenNested=True), task("unshare -U true")])
+    tap((verdict(results[0]) == 0) == (os.getuid() != 0) and verdict(results[1]) == 1, "namespaces are left to who says weakerWhenNested, but to root",
+        f"{results} {out}")
+    devices = [d for d in ("/dev/tty1", "/dev/tty0", "/dev/console", "/dev/ptmx") if os.access(d, os.R_OK | os.W_OK)]
+    if devices:
+        results, out = run([task("exec src/attempt granted-device", env=dict(env, T_DEVICE=devices[0]), devices=[devices[0]])])
+        tap(results[0]["kind"] == "exited" and results[0]["code"] in (0, 77), "granted-device " + devices[0], f"{results} {out}", skip=results[0]["code"] == 77)
+    tap(len(names) >= 100, "at least 100 attempts (%d)" % len(names))
     after = fingerprint()
     changed = [p for p in set(before) | set(after) if before.get(p) != after.get(p)]
     tap(not changed, "nothing outside the write grants has changed", "\n".join(map(str, changed)))
@@ -231,6 +243,63 @@ def another_worker(fx):
     os.unlink(ready)
 
 
+def against_each_other(fx):
+    """Two tasks at the same time, with one write grant in common: one does what it can for as long as the other runs."""
+    os.makedirs(A + "/work/race/d", exist_ok=True)
+    hostile = """
+import ctypes, os, signal, socket, time
+libc = ctypes.CDLL(None)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+libc.shmget(4712, 4096, 0o1666); libc.msgget(4712, 0o1666); libc.semget(4712, 1, 0o1666)
+s = socket.create_server(("127.0.0.1", 45672))
+open("/tmp/hostile", "w").write("x"); open("/dev/shm/hostile", "w").write("x")
+seen = set()
+os.chdir("work/race")
+open("ready", "w").close()
+end = time.time() + 30
+while time.time() < end and not os.path.exists("stop"):
+    for f in (lambda: os.symlink("../../../b", "d"), lambda: os.unlink("d"), lambda: os.mkdir("d"), lambda: os.rmdir("d"),
+              lambda: os.rename("d", "e"), lambda: os.rename("e", "d"), lambda: os.symlink("/", "e"), lambda: os.unlink("e"),
+              lambda: os.mkdir(".vscode"), lambda: os.rename(".vscode", "v"), lambda: os.rmdir("v"), lambda: os.kill(-1, signal.SIGTERM),
+              lambda: os.rename("../sub/deep", "../sub/deeper"), lambda: os.rename("../sub", "../sub2")):
+        try:
+            f()
+        except OSError:
+            pass
+    for p in os.listdir("/proc"):
+        try:
+            if p.isdigit() and b"victim-mark" in open(f"/proc/{p}/cmdline", "rb").read():
+                open("seen", "w").write(p)
+        except OSError:
+            pass
+"""
+    put(A + "/src/hostile.py", hostile)
+    p, results = start([task("exec python3 src/hostile.py")])
+    for _ in range(1000):
+        if os.path.exists(A + "/work/race/ready"):
+            break
+        time.sleep(0.01)
+    victims = ["sleep 0.3; : victim-mark", "cat work/race/d/secret work/race/e/etc/passwd >/dev/null; ! cat work/race/d/secret",
+               "for i in 1 2 3 4 5 6 7 8 9; do echo x >work/race/d/pwned; echo x >work/race/e/pwned; done 2>/dev/null; true",
+               "test ! -e /tmp/hostile && test ! -e /dev/shm/hostile", "! echo x >work/sub/deep/.mcp.json && ! mv work/sub/deep work/sub/x",
+               "python3 -c 'import ctypes,sys; c=ctypes.CDLL(None); sys.exit(c.shmget(4712,0,0)>=0 or c.msgget(4712,0)>=0 or c.semget(4712,0,0)>=0)'",
+               "! python3 -c 'import socket; socket.create_connection((\"127.0.0.1\",45672),1)' 2>/dev/null", "kill -9 -1; true", "sleep 0.2"]
+    r, out = run([task(c) for c in victims] * 3)
+    put(A + "/work/race/stop")
+    p.communicate(timeout=60)
+    hostile_end = [json.loads(x) for x in open(results)]
+    # What the other one made of a denied name at that moment may be found, and fails one that ran meanwhile: never more than that.
+    bad = [(c, x) for c, x in zip(victims * 3, r) if x["kind"] != "refused" and not (x["kind"] == "exited" and x["end"] in (1, 2) and x["code"] in (0, 137))]
+    tap(len(r) == 27 and not bad, "two tasks at once: what one does to the other", f"{bad} {out[-800:]}")
+    tap(not os.path.exists(WS + "/pkgs/b/pwned") and not os.path.exists("/pwned"), "two tasks at once: nothing is written through swapped directories")
+    tap(not os.path.exists(A + "/work/race/seen"), "two tasks at once: one does not see the other")
+    tap(os.path.exists(A + "/work/sub/deep/.mcp.json") and open(A + "/work/sub/deep/.mcp.json").read() == "secret\n",
+        "two tasks at once: what is denied to both stays")
+    tap(len(hostile_end) == 1 and hostile_end[0]["kind"] == "exited" and not os.path.lexists(A + "/work/race/.vscode"), "two tasks at once: both end",
+        str(hostile_end))
+    subprocess.run(["rm", "-rf", A + "/work/race", A + "/src/hostile.py"], check=True)
+
+
 def main():
     make_tree()
     fx = Fixture()
@@ -245,6 +314,7 @@ def main():
         swap_race()
         successive(fx)
         another_worker(fx)
+        against_each_other(fx)
     finally:
         fx.close()
 
