@@ -87,13 +87,15 @@ static bool meet_from(const struct glob *a, int i, const struct glob *b, int j, 
 	return r;
 }
 
-static bool plain_meet(const char *x, const char *y)
+static bool plain_meet(const char *x, const char *y, bool file)
 {
 	int8_t memo[(MAX_PARTS + 2) * (MAX_PARTS + 2)];
 	struct glob a, b;
 
 	if (!parse(x, &a) || !parse(y, &b))
 		return true;
+	if (file)
+		b.n--; /* the tree that a literal stands for */
 	memset(memo, 0, sizeof memo);
 	return meet_from(&a, 0, &b, 0, memo);
 }
@@ -156,7 +158,12 @@ static bool each_arm(struct each *e, const char *x)
 
 static bool meets_plain(const char *one, const void *arg)
 {
-	return plain_meet(one, arg);
+	return plain_meet(one, arg, false);
+}
+
+static bool takes_file(const char *one, const void *arg)
+{
+	return plain_meet(one, arg, true);
 }
 
 static bool meets(const char *one, const void *arg)
@@ -192,6 +199,13 @@ bool vx_globrel_meet(const char *x, const char *y)
 	struct each e = {meets, y, true, true, 0};
 
 	return each_arm(&e, x);
+}
+
+bool vx_globrel_takes(const char *pattern, const char *file)
+{
+	struct each e = {takes_file, file, true, true, 0};
+
+	return each_arm(&e, pattern);
 }
 
 /* Sufficient, not necessary: same text, or `outer` is a whole tree (a literal, or literal + `**`) and x starts with those components literally. */

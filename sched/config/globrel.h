@@ -6,6 +6,8 @@
 
 /* Could some path match both? true when unsure. */
 bool vx_globrel_meet(const char *x, const char *y);
+/* Could `pattern` match the file `file`, whose name is to be taken as it stands? true when unsure. */
+bool vx_globrel_takes(const char *pattern, const char *file);
 /* Does every path that matches `x` match `outer` too? false when unsure. */
 bool vx_globrel_within(const char *x, const char *outer);
 

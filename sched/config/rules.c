@@ -164,10 +164,10 @@ static int check_own_files(const struct cfg *c, struct vx_strs out)
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		for (uint32_t o = 0; o < out.n; o++) {
 			bool carved = false;
-			if (*out.v[o] == '!' || !vx_globrel_meet(own[i], out.v[o]))
+			if (*out.v[o] == '!' || !vx_globrel_takes(out.v[o], own[i]))
 				continue;
 			for (uint32_t k = 0; k < out.n; k++)
-				carved = carved || (*out.v[k] == '!' && vx_globrel_meet(own[i], out.v[k] + 1));
+				carved = carved || (*out.v[k] == '!' && vx_globrel_takes(out.v[k] + 1, own[i]));
 			if (carved)
 				continue;
 			cfg_fail(c, "cache.outputs.files",

@@ -149,6 +149,23 @@ static void test_errors(void **state)
 	plan_close(&p);
 }
 
+/* What looks like it and is no claim on the project's own files. */
+static void test_outputs_beside_own_files(void **state)
+{
+	static const char *const fine[] = {CACHE("[\"src/**\"]", "[\"**/*.map\",\"*.tgz\",\"vx/**\",\"**/dist/**\",\"*.d.ts\",\"lib/*.json\"]"),
+		CACHE("[\"src/**\"]", "[\"*.json\",\"!package.json\",\"!vx.json\"]")};
+	struct plan p;
+
+	(void)state;
+	workspace(&p);
+	for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+		vxt_write(p.dir, "p/a/vx.json", fine[i]);
+		if (plan_load(&p) != 0)
+			fail_msg("%s: %s", fine[i], p.text);
+	}
+	plan_close(&p);
+}
+
 static const struct {
 	const char *text, *says, *says_too;
 } broken_ws[] = {
@@ -333,6 +350,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_outputs_beside_own_files),
 		cmocka_unit_test(test_workspace_errors),
 		cmocka_unit_test(test_two_files),
 		cmocka_unit_test(test_everything_that_can_be_said),
