@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Many processes against one store. Prints TAP; VX_SEED picks the sequence. (tests/property.py: one process, random graphs.)
 
-    tests/stress.py concurrent [SECONDS]        6 clones and 2 processes of a seventh on one store, with prunes in between: no lost, no wrong entry
+    tests/stress.py concurrent [SECONDS]   6 clones and 2 processes of a seventh on one store, with prunes and verifications in between and kills among
+                                           them: no lost, no wrong entry, and what is verified is clean at every moment
+    tests/stress.py damaged [SECONDS]      the same, and somebody damages, removes and swaps artifacts all the while: no wrong output, no failed run
 """
 import hashlib
 import json
@@ -96,7 +98,7 @@ class Workspace:
         return sorted(subprocess.run(cmd, shell=True, cwd=self.root, capture_output=True, check=True).stdout.decode().splitlines())
 
 
-def concurrent(seconds):
+def concurrent(seconds, damage):
     top = os.path.realpath(tempfile.mkdtemp(prefix="vx-stress-"))
     env = dict(environment(top), VX_CACHE_DIR=os.path.join(top, "store"))
     ends, runs, problems = time.monotonic() + seconds, [0], []
@@ -109,8 +111,16 @@ def concurrent(seconds):
         w.__dict__.update(made.__dict__, root=root, rng=random.Random(f"{SEED}-{i}"))
         spaces.append(w)
 
+    def kill_one(w):
+        p = subprocess.Popen([VX, "run", "build", "--all", "--output-logs", "none"], cwd=w.root, env=w.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(w.rng.random() * 0.3)
+        p.kill()
+        p.wait()
+
     def own(w):
         while time.monotonic() < ends and not problems:
+            if w.rng.randrange(6) == 0:
+                kill_one(w)
             w.write(f"p/{w.rng.choice(list(w.deps))}/src/in", f"v{w.rng.randrange(6)}\n")
             if w.rng.randrange(3) == 0:
                 shutil.rmtree(os.path.join(w.root, "p", w.rng.choice(list(w.deps)), "dist"), ignore_errors=True)
@@ -140,12 +150,41 @@ def concurrent(seconds):
             if code:
                 problems.append(f"prune: {text}")
 
-    threads = [threading.Thread(target=own, args=(w,)) for w in spaces[:6]] + [threading.Thread(target=pair, args=(spaces[6],)), threading.Thread(target=prune, args=(spaces[0],))]
+    def verify(w):
+        while time.monotonic() < ends and not problems:
+            code, text = w.vx("cache", "verify")
+            if code and not damage:
+                problems.append(f"verify: {text}")
+            time.sleep(0.2)
+
+    def harm(w):
+        rng = random.Random(f"{SEED}-harm")
+        while time.monotonic() < ends and not problems:
+            time.sleep(0.15)
+            files = [os.path.join(d, f) for d, _, fs in os.walk(os.path.join(env["VX_CACHE_DIR"], "v1/a")) for f in fs]
+            try:
+                f, g, how = rng.choice(files), rng.choice(files), rng.randrange(4)
+                if how == 0:
+                    os.unlink(f)
+                elif how == 1:
+                    os.rename(f, g)
+                else:
+                    os.chmod(f, 0o644)
+                    with open(f, "r+b") as h:
+                        h.seek(rng.randrange(os.path.getsize(f)))
+                        h.write(b"X")
+            except (OSError, IndexError, ValueError):
+                pass  # gone meanwhile, or none there
+
+    threads = [threading.Thread(target=own, args=(w,)) for w in spaces[:6]] + [threading.Thread(target=pair, args=(spaces[6],)), threading.Thread(target=prune, args=(spaces[0],)), threading.Thread(target=verify, args=(spaces[1],))]
+    threads += [threading.Thread(target=harm, args=(spaces[0],))] if damage else []
     for t in threads:
         t.start()
     for t in threads:
         t.join()
     report(not problems, f"{runs[0]} runs in {seconds} s, 8 at a time on one store (seed {SEED})", *problems[:3])
+    if damage:
+        spaces[0].vx("cache", "prune", "--max-size", "1")
     code, text = spaces[0].vx("cache", "verify")
     report(code == 0, "the store is whole afterwards", text)
     code, text = spaces[0].run()
@@ -156,8 +195,8 @@ def concurrent(seconds):
     shutil.rmtree(top, ignore_errors=True)
 
 
-if sys.argv[1:2] == ["concurrent"]:
-    concurrent(float(sys.argv[2]) if len(sys.argv) > 2 else 60)
+if sys.argv[1:2] in (["concurrent"], ["damaged"]):
+    concurrent(float(sys.argv[2]) if len(sys.argv) > 2 else 60, sys.argv[1] == "damaged")
 else:
     sys.exit(__doc__)
 print(f"1..{count}")

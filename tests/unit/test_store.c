@@ -431,6 +431,50 @@ static void test_prune(void **state)
 	lt_end(&t);
 }
 
+static void *prune_all(void *arg)
+{
+	struct vx_json *j = NULL;
+	struct vx_err err = {0};
+	struct vx_prune_opts o = {.max_bytes = 1};
+	usleep(2000);
+	int r = vx_store_prune(arg, &o, &j, &err);
+	vx_json_free(j);
+	return (void *)(intptr_t)r;
+}
+
+/* What a prune takes while it is being verified is no damage. */
+static void test_verify_while_pruned(void **state)
+{
+	(void)state;
+	struct lt t = {0};
+	struct vx_json *j;
+	struct vx_err err = {0};
+	uint32_t problems;
+	pthread_t thread;
+	void *ret;
+	char name[16];
+	lt_begin(&t);
+	for (int i = 0; i < 24; i++) {
+		snprintf(name, sizeof name, "v%d", i);
+		save_one(&t, name, 1500000);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, prune_all, t.store), 0);
+	assert_int_equal(vx_store_verify(t.store, &j, &problems, &err), 0);
+	assert_int_equal(problems, 0);
+	vx_json_free(j);
+	assert_int_equal(pthread_join(thread, &ret), 0);
+	assert_null(ret);
+	/* a FIFO in an artifact's place */
+	save_one(&t, "v", 1000);
+	assert_int_equal(lt_sh(&t, "f=$(find .vx/cache/v1/a -type f) && rm $f && mkfifo $f"), 0);
+	alarm(20);
+	assert_int_equal(vx_store_verify(t.store, &j, &problems, &err), 0);
+	alarm(0);
+	assert_int_equal(problems, 1);
+	vx_json_free(j);
+	lt_end(&t);
+}
+
 static void on_wait(void *arg, const char *holder)
 {
 	snprintf(arg, 128, "%s", holder);
@@ -503,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_index_flips),
 		cmocka_unit_test(test_index_is_no_file),
 		cmocka_unit_test(test_prune),
+		cmocka_unit_test(test_verify_while_pruned),
 		cmocka_unit_test(test_lock),
 		cmocka_unit_test(test_age),
 	};
