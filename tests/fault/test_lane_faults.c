@@ -15,6 +15,7 @@ static struct {
 	enum how how;
 	int err;
 	atomic_int hit_op; /* which operation was failed, -1 none */
+	const char *comes; /* a directory that comes into being while a restore stages its first file */
 } fault;
 
 struct faulty {
@@ -96,6 +97,8 @@ static void faulty_sys(struct vx_io *io, struct vx_io_step *s)
 		fail_step(inner, s, -1);
 	else
 		inner->sys(inner, s);
+	if (s->op == VX_IO_TIMES && fault.comes)
+		mkdir(fault.comes, 0755);
 }
 
 static void faulty_free(struct vx_io *io)
@@ -227,7 +230,7 @@ static void test_save(void **state)
 	lt_end(&t);
 }
 
-static const char *const mess[] = {"rm -rf p/a/dist p/a/gen",
+static const char *const mess[] = {"rm -rf p/a/dist p/a/gen", "rm -rf p/a/dist p/a/gen" /* and dist comes between */,
 	"echo other >p/a/dist/one && : >p/a/dist/stray && rm -r p/a/dist/empty && rm p/a/dist/link && mkdir p/a/dist/link", "true"};
 
 static bool restore_under(struct lt *t, int at, size_t way, int m, const char *before)
@@ -236,8 +239,10 @@ static bool restore_under(struct lt *t, int at, size_t way, int m, const char *b
 	struct vx_outputs o = lt_outputs(t, "p/a", "dist/** gen/h");
 	assert_int_equal(lt_sh(t, mess[m]), 0);
 	char *messy = lt_tree(vxt_path(t->root, "p"));
+	fault.comes = m == 1 ? vxt_path(t->root, "p/a/dist") : NULL;
 	arm(at, way);
 	assert_true(lt_restore(t, "k", &o, &e));
+	fault.comes = NULL;
 	int op = atomic_load(&fault.hit_op);
 	disarm();
 	if (e.ok) {
@@ -269,7 +274,7 @@ static void test_restore(void **state)
 	char *before = lt_tree(vxt_path(t.root, "p"));
 	disarm();
 	assert_true(lt_save(&t, "k", &o, &e));
-	for (int m = 0; m < 3; m++) {
+	for (int m = 0; m < 4; m++) {
 		int at = 1;
 		for (bool more = true; more; at++)
 			for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways; way += stride())
