@@ -246,7 +246,7 @@ static bool restore_under(struct lt *t, int at, size_t way, int m, const char *b
 	int op = atomic_load(&fault.hit_op);
 	disarm();
 	if (e.ok) {
-		lt_same_tree(vxt_path(t->root, "p"), (char *)(uintptr_t)before);
+		lt_same_tree(vxt_path(t->root, "p"), before);
 	} else {
 		assert_true(e.text[0]);
 		assert_null(strchr(e.text, '\n'));
@@ -258,7 +258,7 @@ static bool restore_under(struct lt *t, int at, size_t way, int m, const char *b
 		fail_msg("litter after operation %d failed (call %d, way %zu)", op, at, way);
 	assert_true(lt_restore(t, "k", &o, &e));
 	assert_true(e.ok);
-	lt_same_tree(vxt_path(t->root, "p"), (char *)(uintptr_t)before);
+	lt_same_tree(vxt_path(t->root, "p"), before);
 	return op >= 0;
 }
 

@@ -211,8 +211,9 @@ static void test_kept(void **state)
 	static const char *const touched[] = {"data.txt", "maybe", "listed/b", "p/b/more.cjs"};
 	for (size_t i = 0; i < sizeof touched / sizeof *touched; i++) {
 		vxt_write(p.dir, touched[i], i == 3 ? "module.exports = {tags: ['n']}" : "2");
-		if (evaluations(&p) != 1)
-			fail_msg("%s changed, and an old evaluation was used", touched[i]);
+		int n = evaluations(&p);
+		if (n != 1)
+			fail_msg("%s changed: %d evaluations", touched[i], n);
 		evaluations(&p);
 		assert_int_equal(evaluations(&p), 0);
 	}

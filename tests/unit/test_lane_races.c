@@ -71,7 +71,7 @@ static void begin(struct lt *t)
 	*t = (struct lt){.new_io = meddler_new};
 	atomic_store(&meddle.armed, false);
 	lt_begin(t);
-	assert_int_equal(lt_sh(t, "mkdir -p p/a/dist/sub && echo one >p/a/dist/one && echo two >p/a/dist/sub/two && ln -s one p/a/dist/link"), 0);
+	assert_int_equal(lt_sh(t, "mkdir -p p/a/dist/sub && echo one2 >p/a/dist/one && echo two >p/a/dist/sub/two && ln -s one p/a/dist/link"), 0);
 }
 
 static uint32_t problems(struct lt *t)

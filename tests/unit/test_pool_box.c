@@ -6,41 +6,6 @@
 
 #define SH(text) ((const char *const[]){"/bin/sh", "-c", text, NULL})
 
-static struct vx_pool *pool;
-
-static int start_pool(void **state)
-{
-	(void)state;
-	pool = vxp_start(1);
-	return 0;
-}
-
-static int end_pool(void **state)
-{
-	(void)state;
-	vx_pool_end(pool);
-	return 0;
-}
-
-static struct vxp_result run(const struct vx_task_desc *d)
-{
-	struct vxp_result r = {0};
-	struct vx_err err = {0};
-
-	if (vx_pool_run(pool, 0, d, &err) < 0)
-		fail_msg("%s", err.what);
-	vxp_finish(pool, 0, &r, 20000);
-	assert_false(r.lost);
-	return r;
-}
-
-static struct vxp_result run_sh(const char *text)
-{
-	struct vx_task_desc d = vxp_desc(1, SH(text));
-
-	return run(&d);
-}
-
 static char *root; /* a workspace of its own */
 
 static struct vx_task_desc boxed(const char *text)
@@ -80,8 +45,8 @@ static void need_sandbox(void)
 {
 	struct vx_pool_event e;
 
-	assert_int_equal(vx_pool_arm(pool, 0), 0);
-	assert_int_equal(vxp_event(pool, &e, 20000), 1);
+	assert_int_equal(vx_pool_arm(vxp_pool, 0), 0);
+	assert_int_equal(vxp_event(vxp_pool, &e, 20000), 1);
 	assert_int_equal(e.kind, VX_POOL_ARMED);
 	assert_int_equal(e.task, NO_TASK);
 	if (e.done.end == VX_END_EXIT)
@@ -98,7 +63,7 @@ static void sandboxed_exits(void **state)
 
 	(void)state;
 	need_sandbox();
-	r = run(&d);
+	r = vxp_run(&d);
 	assert_true(r.started);
 	assert_int_equal(r.done.end, VX_END_EXIT);
 	assert_int_equal(r.done.code, 6);
@@ -108,7 +73,7 @@ static void sandboxed_exits(void **state)
 	vxp_free(&r);
 	/* What it left dies with its namespace, and the pipes with it. */
 	d = boxed("setsid sleep 86127 & (sleep 86127 &) ; kill -KILL $$");
-	r = run(&d);
+	r = vxp_run(&d);
 	assert_int_equal(r.done.end, VX_END_SIGNAL);
 	assert_int_equal(r.done.signal, SIGKILL);
 	assert_int_equal(r.done.flags & VX_DONE_CUT_LEFTOVER, 0);
@@ -125,7 +90,7 @@ static void sandboxed_time_limit_and_stop(void **state)
 	(void)state;
 	need_sandbox();
 	d.timeout_ms = 150;
-	r = run(&d);
+	r = vxp_run(&d);
 	assert_int_equal(r.done.end, VX_END_TIMEOUT);
 	assert_int_equal(r.done.code, 3);
 	assert_string_equal(vx_buf_str(&r.out), "up\nbye\n");
@@ -133,18 +98,18 @@ static void sandboxed_time_limit_and_stop(void **state)
 	d = boxed("trap '' TERM; echo up; sleep 86128");
 	d.timeout_ms = 100;
 	d.grace_ms = 100;
-	r = run(&d);
+	r = vxp_run(&d);
 	assert_int_equal(r.done.end, VX_END_TIMEOUT);
 	assert_int_equal(r.done.signal, SIGKILL);
 	assert_int_equal(vxp_alive("86128"), 0);
 	vxp_free(&r);
 	d.timeout_ms = 0;
-	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+	assert_int_equal(vx_pool_run(vxp_pool, 0, &d, NULL), 0);
 	while (e.kind != VX_POOL_OUTPUT)
-		assert_int_equal(vxp_event(pool, &e, 5000), 1);
-	vx_pool_stop(pool, 0, SIGTERM);
-	vx_pool_stop(pool, 0, SIGKILL);
-	vxp_finish(pool, 0, &r, 5000);
+		assert_int_equal(vxp_event(vxp_pool, &e, 5000), 1);
+	vx_pool_stop(vxp_pool, 0, SIGTERM);
+	vx_pool_stop(vxp_pool, 0, SIGKILL);
+	vxp_finish(vxp_pool, 0, &r, 5000);
 	assert_int_equal(r.done.end, VX_END_STOPPED);
 	assert_int_equal(vxp_alive("86128"), 0);
 	vxp_free(&r);
@@ -158,9 +123,9 @@ static void sandboxed_stop_before_the_start(void **state)
 
 	(void)state;
 	need_sandbox();
-	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
-	vx_pool_stop(pool, 0, SIGTERM);
-	vxp_finish(pool, 0, &r, 5000);
+	assert_int_equal(vx_pool_run(vxp_pool, 0, &d, NULL), 0);
+	vx_pool_stop(vxp_pool, 0, SIGTERM);
+	vxp_finish(vxp_pool, 0, &r, 5000);
 	assert_int_equal(r.done.end, VX_END_STOPPED);
 	assert_int_equal(vxp_alive("86129"), 0);
 	vxp_free(&r);
@@ -177,23 +142,23 @@ static void sandboxed_loses_its_host(void **state)
 
 	(void)state;
 	need_sandbox();
-	assert_int_equal(vx_pool_run(pool, 0, &d, NULL), 0);
+	assert_int_equal(vx_pool_run(vxp_pool, 0, &d, NULL), 0);
 	while (e.kind != VX_POOL_OUTPUT)
-		assert_int_equal(vxp_event(pool, &e, 5000), 1);
-	worker = vx_region_slot(&pool->region, 0)->worker_pid;
+		assert_int_equal(vxp_event(vxp_pool, &e, 5000), 1);
+	worker = vx_region_slot(&vxp_pool->region, 0)->worker_pid;
 	snprintf(path, sizeof path, "/proc/%u/task/%u/children", worker, worker);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(read(fd, host, sizeof host) > 0);
 	close(fd);
 	assert_int_equal(kill(atoi(host), SIGKILL), 0);
-	vxp_finish(pool, 0, &r, 5000);
+	vxp_finish(vxp_pool, 0, &r, 5000);
 	assert_true(r.lost);
 	assert_int_equal(r.done.end, VX_END_LOST);
 	vxp_free(&r);
 	d = boxed("exit 4");
-	r = run(&d);
+	r = vxp_run(&d);
 	assert_int_equal(r.done.code, 4);
-	assert_int_equal(vx_region_slot(&pool->region, 0)->worker_pid, worker);
+	assert_int_equal(vx_region_slot(&vxp_pool->region, 0)->worker_pid, worker);
 	assert_int_equal(vxp_alive("86130"), 0);
 	vxp_free(&r);
 }
@@ -207,7 +172,7 @@ static void sandboxed_memory_limit(void **state)
 	(void)state;
 	need_sandbox();
 	d.memory_bytes = 60 << 20;
-	r = run(&d);
+	r = vxp_run(&d);
 	if (r.done.flags & VX_DONE_NO_MEMORY_LIMIT) {
 		vxp_free(&r);
 		skip(); /* no cgroup can be had here */
@@ -216,7 +181,7 @@ static void sandboxed_memory_limit(void **state)
 	assert_int_equal(r.done.flags & VX_DONE_PEAK_IS_TREE, VX_DONE_PEAK_IS_TREE);
 	vxp_free(&r);
 	d = boxed("exit 2");
-	r = run(&d);
+	r = vxp_run(&d);
 	assert_int_equal(r.done.code, 2);
 	vxp_free(&r);
 }
@@ -228,7 +193,7 @@ static void unsandboxed_beside_a_host(void **state)
 
 	(void)state;
 	need_sandbox();
-	r = run_sh("setsid sleep 86131 & (sleep 86131 &); exit 8");
+	r = vxp_run_sh("setsid sleep 86131 & (sleep 86131 &); exit 8");
 	assert_int_equal(r.done.code, 8);
 	assert_int_equal(vxp_alive("86131"), 0);
 	vxp_free(&r);
@@ -247,5 +212,6 @@ int main(int argc, char **argv)
 	};
 
 	vxp_main(argc, argv);
-	return cmocka_run_group_tests_name("pool, sandboxed", tests, start_pool, end_pool);
+	vxp_slots = 1;
+	return cmocka_run_group_tests_name("pool, sandboxed", tests, vxp_set_up, vxp_tear_down);
 }

@@ -15,22 +15,6 @@
 #define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SH(text) ARGV("/bin/sh", "-c", text)
 
-static struct vx_pool *pool;
-
-static int start_pool(void **state)
-{
-	(void)state;
-	pool = vxp_start(3);
-	return 0;
-}
-
-static int end_pool(void **state)
-{
-	(void)state;
-	vx_pool_end(pool);
-	return 0;
-}
-
 /* Counted, not timed: a run of short tasks costs one wake of the worker each, and no more processes than slots. */
 static void wakes_are_few(void **state)
 {
@@ -151,7 +135,7 @@ static void no_more_descriptors(void **state)
 /* The seam of vx/executor.h: the pool stands at its tail. */
 static void local_executor(void **state)
 {
-	struct vx_executor x = vx_local_executor(pool);
+	struct vx_executor x = vx_local_executor(vxp_pool);
 	struct vx_task_desc d = vxp_desc(9, SH("echo seam; exec sleep 10"));
 	struct vx_exec_request q = {.desc = &d, .pinned = true};
 	struct vx_pool_event e = {0};
@@ -159,7 +143,7 @@ static void local_executor(void **state)
 	(void)state;
 	assert_string_equal(x.name, "local");
 	assert_true(x.accepts(x.self, &q));
-	assert_int_equal(x.fd(x.self), vx_pool_fd(pool));
+	assert_int_equal(x.fd(x.self), vx_pool_fd(vxp_pool));
 	assert_int_equal(x.start(x.self, 2, &q, NULL), 0);
 	while (e.kind != VX_POOL_EXITED) {
 		struct pollfd f = {x.fd(x.self), POLLIN, 0};
@@ -208,5 +192,5 @@ int main(int argc, char **argv)
 	};
 
 	vxp_main(argc, argv);
-	return cmocka_run_group_tests_name("pool, cost", tests, start_pool, end_pool);
+	return cmocka_run_group_tests_name("pool, cost", tests, vxp_set_up, vxp_tear_down);
 }

@@ -184,4 +184,42 @@ VXT_UNUSED static void vxp_free(struct vxp_result *r)
 	*r = (struct vxp_result){0};
 }
 
+/* One pool for all tests of a program: set-up and tear-down of its group. */
+VXT_UNUSED static struct vx_pool *vxp_pool;
+VXT_UNUSED static uint32_t vxp_slots = 3;
+
+VXT_UNUSED static int vxp_set_up(void **state)
+{
+	(void)state;
+	vxp_pool = vxp_start(vxp_slots);
+	return 0;
+}
+
+VXT_UNUSED static int vxp_tear_down(void **state)
+{
+	(void)state;
+	vx_pool_end(vxp_pool);
+	return 0;
+}
+
+/* A task on its first slot, to the end. */
+VXT_UNUSED static struct vxp_result vxp_run(const struct vx_task_desc *d)
+{
+	struct vxp_result r = {0};
+	struct vx_err err = {0};
+
+	if (vx_pool_run(vxp_pool, 0, d, &err) < 0)
+		fail_msg("%s", err.what);
+	vxp_finish(vxp_pool, 0, &r, 20000);
+	assert_false(r.lost);
+	return r;
+}
+
+VXT_UNUSED static struct vxp_result vxp_run_sh(const char *text)
+{
+	struct vx_task_desc d = vxp_desc(1, (const char *const[]){"/bin/sh", "-c", text, NULL});
+
+	return vxp_run(&d);
+}
+
 #endif
