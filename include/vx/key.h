@@ -63,6 +63,13 @@ struct vx_key_memory {
 	int (*put)(void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n);
 };
 
+/* Lists the files of a workspace on threads of its own while the plan is still being made: it needs nothing of the plan, and takes as long. Handed to the keyer
+ * (opts.ahead), which waits for it; what could not be listed this way is listed by the keyer as ever. NULL where it would not pay.
+ * The caller frees it after vx_keyer_new, or instead of it. */
+struct vx_ahead;
+struct vx_ahead *vx_ahead_start(const char *root);
+void vx_ahead_free(struct vx_ahead *h);
+
 struct vx_keyer_opts {
 	struct vx_strs forwarded;           /* args after -- : folded into requested tasks */
 	const char *cache_dir;              /* canonical; left out of every input set when inside the workspace */
@@ -71,6 +78,7 @@ struct vx_keyer_opts {
 	int cancel_fd;                      /* readable: runtime probes are killed, -ECANCELED; -1 none */
 	uint32_t threads;                   /* for scanning and hashing; 0 = CPUs */
 	const struct vx_key_memory *memory; /* NULL: nothing is remembered; borrowed for the keyer's life */
+	struct vx_ahead *ahead;             /* of the same root; NULL none */
 	struct vx_snapshot *snapshot;       /* of this very plan (snapshot.h), taken or planned; NULL none. Keys may be taken over from it, and
 	                                     * vx_keyer_remember keeps it. */
 };

@@ -45,14 +45,17 @@ struct vx_run_opts {
 
 struct vx_snapshot;
 struct vx_unchanged;
+struct vx_ahead;
 
 struct vx_plan {
 	struct vx_arena arena;
 	struct vx_workspace ws;
 	struct vx_selection sel;
 	struct vx_graph graph;
-	const char *root, *cwd;       /* canonical, absolute; root-relative */
-	struct vx_snapshot *snapshot; /* memory of this plan (snapshot.h), for the keyer; NULL: of a kind that is not kept */
+	const char *root, *cwd;         /* canonical, absolute; root-relative */
+	struct vx_snapshot *snapshot;   /* memory of this plan (snapshot.h), for the keyer; NULL: of a kind that is not kept */
+	bool wants_files;               /* a keyer will be made: its files may be listed while the plan is made */
+	struct vx_ahead *ahead;         /* ... here; NULL: it lists them itself */
 	struct vx_unchanged *unchanged; /* memory of a run that had nothing to do (unchanged.h), for the next one; NULL: this run leaves none */
 };
 

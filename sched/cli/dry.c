@@ -48,6 +48,7 @@ static int open_all(struct dry *d, struct vx_err *err)
 		.explain = d->o->dry == VX_DRY_FULL,
 		.cancel_fd = -1,
 		.memory = &d->memory,
+		.ahead = d->p->ahead,
 		.snapshot = d->p->snapshot};
 	return vx_keyer_new(&d->p->ws, &d->p->graph, &ko, &d->keyer, err);
 }

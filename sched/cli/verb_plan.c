@@ -5,6 +5,7 @@
 #include "vx/config.h"
 #include "vx/facts.h"
 #include "vx/graph.h"
+#include "vx/key.h"
 #include "vx/limits.h"
 #include "vx/lock.h"
 #include "vx/path.h"
@@ -92,5 +93,12 @@ int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *e
 	p->snapshot = open_snapshot(o, p, p->root);
 	if (p->snapshot && vx_snapshot_take(p->snapshot, &p->ws, &p->sel, &p->graph))
 		return 0;
-	return derive(o, p, p->root, err);
+	if (p->wants_files)
+		p->ahead = vx_ahead_start(p->root);
+	r = derive(o, p, p->root, err);
+	if (r || p->sel.nothing) {
+		vx_ahead_free(p->ahead);
+		p->ahead = NULL;
+	}
+	return r;
 }

@@ -3,6 +3,7 @@
 
 #include "vx/clock.h"
 #include "vx/fd.h"
+#include "vx/key.h"
 #include "vx/limits.h"
 #include "vx/path.h"
 
@@ -51,10 +52,11 @@ int vx_cli_run(int argc, char **argv)
 		return vx_cli_fail("run", &err);
 	if (vx_run_unchanged(&o, &plan))
 		return 0;
-	if (vx_cli_plan(&o, &plan, &err) || (!o.dry && refuse_nested(&plan, &err)))
-		return vx_cli_fail("run", &err);
+	plan.wants_files = !o.no_cache;
 	int code;
-	if (plan.sel.nothing) {
+	if (vx_cli_plan(&o, &plan, &err) || (!o.dry && refuse_nested(&plan, &err))) {
+		code = vx_cli_fail("run", &err);
+	} else if (plan.sel.nothing) {
 		printf("%s\n", plan.sel.nothing);
 		code = 0;
 	} else if (o.dry) {
@@ -68,6 +70,7 @@ int vx_cli_run(int argc, char **argv)
 			code = vx_cli_fail("run", &err);
 	}
 	fflush(stdout);
+	vx_ahead_free(plan.ahead);
 	/* The plan's memory goes with the process: unmapping it page by page would only cost time. */
 	return code;
 }

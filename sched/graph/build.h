@@ -7,6 +7,8 @@
 
 struct vx_err;
 
+#define FEW 16U /* tasks of a project that are as well looked at one after another */
+
 struct idlist {
 	uint32_t *v;
 	uint32_t n, cap;
@@ -23,6 +25,10 @@ struct builder {
 	uint32_t *owner; /* per decl: its project */
 	uint32_t *name;  /* per decl: id of its name */
 	struct vx_map name_ids;
+	struct vx_map by_pair; /* project and name -> decl, of projects that declare more than FEW tasks */
+	struct declared {
+		uint32_t project, name;
+	} * pairs;               /* its keys, per decl */
 	struct vx_strlist names; /* id -> name */
 
 	struct idlist *deps; /* per decl, once resolved */

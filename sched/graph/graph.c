@@ -52,6 +52,10 @@ const char *decl_source(const struct builder *b, uint32_t d)
 
 uint32_t find_decl(const struct builder *b, uint32_t project, uint32_t name)
 {
+	if (b->base[project + 1] - b->base[project] > FEW) {
+		struct declared key = {project, name};
+		return vx_map_get(&b->by_pair, &key, sizeof key);
+	}
 	for (uint32_t d = b->base[project]; d < b->base[project + 1]; d++)
 		if (b->name[d] == name)
 			return d;
@@ -82,6 +86,7 @@ static int number_decls(struct builder *b)
 	size_t room = total ? total : 1;
 	b->owner = vx_arena_array(b->scratch, room, sizeof *b->owner);
 	b->name = vx_arena_array(b->scratch, room, sizeof *b->name);
+	b->pairs = vx_arena_array(b->scratch, room, sizeof *b->pairs);
 	b->deps = vx_arena_array(b->scratch, room, sizeof *b->deps);
 	b->wanted = vx_arena_array(b->scratch, room, sizeof *b->wanted);
 	b->seen = vx_arena_array(b->scratch, room, sizeof *b->seen);
@@ -93,6 +98,9 @@ static int number_decls(struct builder *b)
 			if (vx_map_puts(&b->name_ids, name, b->names.n))
 				vx_strlist_add(&b->names, b->scratch, name);
 			b->name[d] = vx_map_gets(&b->name_ids, name);
+			b->pairs[d] = (struct declared){p, b->name[d]};
+			if (ws->projects[p].n_tasks > FEW)
+				vx_map_put(&b->by_pair, &b->pairs[d], sizeof b->pairs[d], d);
 		}
 	return 0;
 }
@@ -280,6 +288,7 @@ int vx_graph_build(const struct vx_workspace *ws, const struct vx_selection *sel
 	if (r == 0)
 		r = check_files(&b);
 	vx_map_free(&b.name_ids);
+	vx_map_free(&b.by_pair);
 	vx_arena_free(&scratch);
 	if (r == 0)
 		*ret = g;

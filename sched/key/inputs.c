@@ -10,9 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Most declarations of a workspace name the same few lists: each is compiled once. The lock is held. */
 static int compile(struct vx_keyer *k, struct vx_strs list, enum vx_dialect d, struct vx_globset **ret, struct vx_err *err)
 {
-	return vx_globset_compile(list, d, &k->a, ret, err);
+	char kind = (char)d;
+	vx_buf_clear(&k->set_key);
+	vx_buf_add(&k->set_key, &kind, 1);
+	for (uint32_t i = 0; i < list.n; i++)
+		vx_buf_add(&k->set_key, list.v[i], strlen(list.v[i]) + 1);
+	uint32_t at = vx_map_get(&k->by_list, k->set_key.data, k->set_key.len);
+	if (at != VX_MAP_NONE) {
+		*ret = k->sets[at];
+		return 0;
+	}
+	int r = vx_globset_compile(list, d, &k->a, ret, err);
+	if (r < 0)
+		return r;
+	if (k->n_sets == k->cap_sets) {
+		k->cap_sets = k->cap_sets ? k->cap_sets * 2 : 64;
+		k->sets = vx_xrealloc(k->sets, k->cap_sets * sizeof(struct vx_globset *));
+	}
+	k->sets[k->n_sets] = *ret;
+	vx_map_put(&k->by_list, vx_arena_dup(&k->a, k->set_key.data, k->set_key.len), k->set_key.len, k->n_sets++);
+	return 0;
 }
 
 static bool goes_up(const char *p)

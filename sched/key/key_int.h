@@ -6,6 +6,7 @@
 #include "seed.h"
 #include "source.h"
 
+#include "vx/buf.h"
 #include "vx/err.h"
 #include "vx/glob.h"
 #include "vx/graph.h"
@@ -95,6 +96,10 @@ struct vx_keyer {
 	struct vx_map by_decl;   /* declaration pointer -> globs */
 	struct decl_globs **globs;
 	uint32_t n_globs, cap_globs;
+	struct vx_map by_list; /* dialect and patterns -> sets */
+	struct vx_globset **sets;
+	uint32_t n_sets, cap_sets;
+	struct vx_buf set_key;
 	pthread_mutex_t globs_lock; /* by_decl and globs: the recheck compiles nothing, but reads */
 	struct vx_map probes;       /* "cwd\0command" -> results */
 	struct probe_result *results;

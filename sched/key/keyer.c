@@ -18,13 +18,17 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const 
 		k->o.threads = vx_cpus();
 	pthread_mutex_init(&k->globs_lock, NULL);
 	pthread_mutex_init(&k->walk.lock, NULL);
+	k->set_key = VX_BUF((size_t)1 << 30);
 	k->projects = vx_xcalloc(ws->n_projects + 1, sizeof *k->projects);
 	k->records = vx_xcalloc(g->n_tasks + 1, sizeof(struct record *));
 	if (o->cache_dir) {
 		const char *rel = vx_path_below(o->cache_dir, ws->root);
 		k->cache_rel = rel && *rel ? vx_arena_strdup(&k->a, rel) : NULL;
 	}
-	int r = vx_source_open(ws->root, k->o.threads, o->memory, &k->src, err);
+	k->src = vx_ahead_take(o->ahead);
+	if (k->src)
+		vx_source_adopt(k->src, o->memory);
+	int r = k->src ? 0 : vx_source_open(ws->root, k->o.threads, o->memory, &k->src, err);
 	if (r == 0)
 		r = vx_source_list(k->src, "", &k->a, &k->table, err);
 	if (r == 0)
@@ -50,6 +54,9 @@ void vx_keyer_free(struct vx_keyer *k)
 	}
 	vx_files_free(&k->table);
 	vx_map_free(&k->by_decl);
+	vx_map_free(&k->by_list);
+	vx_buf_free(&k->set_key);
+	free(k->sets);
 	vx_map_free(&k->probes);
 	free(k->projects);
 	free(k->records);

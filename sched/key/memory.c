@@ -213,7 +213,11 @@ bool vx_wtmem_same(const struct vx_wtmem *m, const struct vx_wtmem_writer *w)
 		return false;
 	for (uint32_t i = 0; i < w->n_dirs; i++) {
 		struct vx_dir_memory d;
-		if (!vx_wtmem_dir(m, w->dirs[i].path, strlen(w->dirs[i].path), &d) || d.names != w->dirs[i].d.names)
+		const struct vx_dir_memory *now = &w->dirs[i].d;
+		if (!vx_wtmem_dir(m, w->dirs[i].path, strlen(w->dirs[i].path), &d))
+			return false;
+		if (d.names != now->names && (!vx_fstat_equal(&d.st, &now->st) || d.n_names != now->n_names || d.bytes != now->bytes ||
+						     memcmp(d.names, now->names, d.bytes) != 0))
 			return false;
 	}
 	for (uint32_t i = 0; i < w->n_ids; i++) {

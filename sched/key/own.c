@@ -185,7 +185,7 @@ int vx_own_open(struct vx_source *s, char *why, size_t cap)
 	snprintf(why, cap, "the repository cannot be read");
 	int r = open_main(s, o, why, cap);
 	if (r == 0) {
-		if (s->keep)
+		if (s->keep || s->ahead)
 			o->writer = vx_wtmem_writer_new();
 		struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS,
 			.extra = o->extra,

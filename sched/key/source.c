@@ -25,7 +25,7 @@ static int choose(struct vx_source *s, const struct vx_key_memory *memory, struc
 	return vx_git_open(s, err);
 }
 
-int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err)
+static struct vx_source *begin(const char *root, uint32_t threads)
 {
 	struct vx_source *s = vx_xcalloc(1, sizeof *s);
 	s->root = vx_arena_strdup(&s->a, root);
@@ -34,6 +34,37 @@ int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memor
 	s->trust_exec = true;
 	pthread_mutex_init(&s->lock, NULL);
 	s->root_fd = vx_open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
+	return s;
+}
+
+int vx_source_ahead(const char *root, uint32_t threads, struct vx_source **ret)
+{
+	char why[sizeof((struct vx_source *)NULL)->why];
+	struct vx_source *s = begin(root, threads);
+	s->ahead = true;
+	if (s->root_fd < 0 || vx_streq(getenv("VX_FILES"), "git") || vx_own_open(s, why, sizeof why) != 0) {
+		vx_source_close(s);
+		return -EAGAIN;
+	}
+	snprintf(s->why, sizeof s->why, "index");
+	*ret = s;
+	return 0;
+}
+
+void vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory)
+{
+	s->keep = memory;
+	s->memory = vx_wtmem_load(memory, s->root, &s->a);
+	for (uint32_t i = 0; i < s->first.n; i++) {
+		struct vx_file *f = s->first.v[i];
+		if (!f->has_oid)
+			f->has_oid = f->hashed = vx_wtmem_id(s->memory, f->path, f->len, s->kind, &f->st, &f->oid);
+	}
+}
+
+int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err)
+{
+	struct vx_source *s = begin(root, threads);
 	int r = s->root_fd;
 	if (r < 0)
 		vx_err_set(err, r, "%s cannot be opened: %s", root, vx_strerror(r));

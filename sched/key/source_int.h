@@ -26,7 +26,7 @@ struct vx_source {
 	struct vx_strlist repos; /* directories of nested repositories, sorted; git itself only */
 	struct vx_map tracked;   /* set of tracked paths; git itself only */
 	struct vx_files first;   /* the listing that open made; handed out once */
-	bool first_ready;
+	bool first_ready, ahead;
 	struct vx_own *own; /* NULL: git itself */
 	struct vx_wtmem *memory;
 	const struct vx_key_memory *keep; /* where the memory lives; NULL nowhere */

@@ -5,11 +5,19 @@
  * all has its upstream walked. */
 #include "key_int.h"
 
+#include "vx/buf.h"
 #include "vx/limits.h"
 #include "vx/path.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Writers that differ in what they write, by one task each: whatever one of them does not change, none of their kind changes. */
+struct kinds {
+	uint32_t n; /* MANY + 1: too many to be worth a look */
+	uint32_t v[16];
+};
+#define MANY 16U
 
 struct gate {
 	struct vx_keyer *k;
@@ -21,6 +29,7 @@ struct gate {
 	bool any_writes;
 	uint32_t *stamp, *stack, round;
 	struct vx_map by_dir;
+	struct kinds *of_project, all;
 };
 
 /* From what would be bound, so the file system is asked; only for tasks that have a write grant at all. */
@@ -182,6 +191,52 @@ static bool search(struct gate *g, const struct search *s)
 	return false;
 }
 
+static void add_kind(struct kinds *k, uint32_t task)
+{
+	if (k->n < MANY)
+		k->v[k->n++] = task;
+	else
+		k->n = MANY + 1;
+}
+
+/* The kinds of writers, of each project and of all. */
+static void find_kinds(struct gate *g)
+{
+	const struct vx_graph *gr = g->k->g;
+	struct vx_arena a = {0};
+	struct vx_map seen = {0};
+	struct vx_buf b = VX_BUF((size_t)1 << 30);
+	for (uint32_t t = 0; t < gr->n_tasks; t++) {
+		const struct vx_task *w = &gr->tasks[t];
+		if (!task_writes(g, t) || (g->of_project[w->project].n > MANY && g->all.n > MANY))
+			continue;
+		uint32_t head[] = {w->project, g->reach[t], (uint32_t)w->decl->dialect, has_outputs(w)};
+		vx_buf_clear(&b);
+		vx_buf_add(&b, head, sizeof head);
+		for (uint32_t i = 0; i < w->decl->cache.out_files.n; i++)
+			vx_buf_add(&b, w->decl->cache.out_files.v[i], strlen(w->decl->cache.out_files.v[i]) + 1);
+		if (vx_map_get(&seen, b.data, b.len) != VX_MAP_NONE)
+			continue;
+		vx_map_put(&seen, vx_arena_dup(&a, b.data, b.len), b.len, t);
+		add_kind(&g->of_project[w->project], t);
+		add_kind(&g->all, t);
+	}
+	vx_buf_free(&b);
+	vx_map_free(&seen);
+	vx_arena_free(&a);
+}
+
+/* No writer of these kinds changes what the task reads, wherever it stands: nobody needs to walk upstream to know. */
+static bool harmless(const struct gate *g, const struct search *s, const struct kinds *k)
+{
+	if (k->n > MANY)
+		return false;
+	for (uint32_t i = 0; i < k->n; i++)
+		if (changes(g, s, k->v[i]))
+			return false;
+	return true;
+}
+
 /* Does a project that writes stand around `dir` (the root left out: it travels as a bit), or inside it? */
 static bool writer_around(const struct gate *g, const char *dir, bool inside_too)
 {
@@ -236,7 +291,7 @@ static bool preliminary(struct gate *g, uint32_t task)
 	struct search s = {.task = task, .dir = dir_of(g, task), .same_project = true};
 	if (vx_key_globs(g->k, t->decl, &s.dg, NULL) < 0)
 		return true;
-	if (search(g, &s))
+	if ((g->cyclic[t->project] || !harmless(g, &s, &g->of_project[t->project])) && search(g, &s))
 		return true;
 	struct vx_strs prefixes = t->decl->has_cache ? ws_prefixes(g, s.dg) : (struct vx_strs){0};
 	bool wide = g->root_up[task] || writer_around(g, s.dir, t->decl->dialect == VX_DIALECT_TURBO && g->k->ws->projects[t->project].nested.n);
@@ -247,7 +302,7 @@ static bool preliminary(struct gate *g, uint32_t task)
 	s.same_project = false;
 	s.prefixes = prefixes.v;
 	s.n_prefixes = prefixes.n;
-	return search(g, &s);
+	return !harmless(g, &s, &g->all) && search(g, &s);
 }
 
 static void sum_up(struct gate *g)
@@ -285,8 +340,10 @@ static void decide_all(struct vx_keyer *k)
 	g.stack = vx_xcalloc(n + 1, sizeof *g.stack);
 	for (uint32_t p = 0; p < np; p++)
 		vx_map_puts(&g.by_dir, k->ws->projects[p].dir, p);
+	g.of_project = vx_xcalloc(np + 1, sizeof *g.of_project);
 	sum_up(&g);
 	find_cyclic(&g);
+	find_kinds(&g);
 	for (uint32_t i = 0; i < n; i++)
 		k->stable[gr->topo[i]] = preliminary(&g, gr->topo[i]) ? 2 : 1;
 	vx_map_free(&g.by_dir);
@@ -297,6 +354,7 @@ static void decide_all(struct vx_keyer *k)
 	free(g.cyclic);
 	free(g.stamp);
 	free(g.stack);
+	free(g.of_project);
 }
 
 bool vx_key_stable(struct vx_keyer *k, uint32_t task)

@@ -100,6 +100,7 @@ static int open_keyer(struct loop *l, struct vx_err *err)
 		.cache_dir = l->store_dir,
 		.cancel_fd = l->signal_fd,
 		.explain = l->o->summary_path != NULL,
+		.ahead = l->plan->ahead,
 		.snapshot = l->plan->snapshot};
 	if (l->store) {
 		l->memory = vx_run_key_memory(l->store);
