@@ -1,5 +1,5 @@
 # Sourced: builds what the drivers need and runs one of them as root and as a normal user (an unused uid with its own HOME and TMPDIR).
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib.sh"
 
 ESC=$SRC/tests/integration/escape
 CC=${CC:-cc}
