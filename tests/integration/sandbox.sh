@@ -281,6 +281,21 @@ is 'a linked package that the key answers for is granted' "$rc $(cat p/app/dist/
 project app lib <<<"$(cached "mkdir -p dist; cat node_modules/lib/file >dist/x" '"sandbox": { "allow": { "read": ["."], "write": ["dist/"] } }')"
 vx run app#build
 is 'one that it does not is withheld' "$rc" 1
+put p/lib/bin/tool '#!/bin/sh'
+chmod +x p/lib/bin/tool
+mkdir -p p/app/node_modules/.bin
+ln -s ../lib/bin/tool p/app/node_modules/.bin/lib-tool
+project app lib <<<"$(cached "lib-tool x" '"sandbox": { "allow": { "read": ["."], "write": ["dist/"] } }')"
+vx run app#build
+is 'a program in a withheld package is not found' "$rc" 1
+like 'and one line says why' "$out$err" 'p/lib/bin/tool is withheld: it was looked for through .*p/app/node_modules/lib'
+like 'and how to have it' "$out$err" 'dependsOn "lib#...".*allow.read "../lib".*inputs.workspaceFiles'
+project app lib <<<"$(cached "lib-tool && echo y" '"sandbox": { "allow": { "read": ["."], "write": ["dist/"] } }')"
+vx run app#build
+like 'from a shell, too' "$out$err" 'p/lib/bin/tool is withheld'
+project app lib <<<"$(cached "no-such-tool; true" '"sandbox": { "allow": { "read": ["."], "write": ["dist/"] } }')"
+vx run app#build
+unlike 'never without a denial' "$out$err" 'withheld'
 project app lib <<<"$(task "cat node_modules/lib/file" '"sandbox": { "allow": { "read": ["."] } }')"
 vx run app#build
 is 'a task without cache gets all' "$rc" 0

@@ -1,6 +1,7 @@
 /* The worker's side of the box host. */
 #include "verdict.h"
 #include "wire.h"
+#include "withheld.h"
 
 #include "vx/arena.h"
 #include "vx/box.h"
@@ -9,6 +10,7 @@
 #include "vx/fd.h"
 #include "vx/initproto.h"
 #include "vx/limits.h"
+#include "vx/path.h"
 #include "vx/spawn.h"
 
 #include <errno.h>
@@ -24,7 +26,8 @@
 #include <unistd.h>
 
 #define HANDSHAKE_MS 20000
-#define MAX_MAP_LINES 340 /* what the kernel takes */
+#define NOT_FOUND_STATUS 127 /* of a shell that did not find a command */
+#define MAX_MAP_LINES 340    /* what the kernel takes */
 
 struct vx_box {
 	struct vx_box_opts opts;
@@ -33,7 +36,11 @@ struct vx_box {
 	bool busy, arming;
 	enum { UNKNOWN, WHOLE, WEAKER } proc; /* whether a /proc can be mounted; asked only for tasks that accept one that is not their own */
 	char *record_dir;                     /* of the attempt under way */
-	int join[VX_BOX_MAX_CGROUPS];         /* of the next start */
+	struct vx_arena withheld;             /* of the attempt under way, when packages are withheld from it: */
+	const struct vx_withheld *withheld_v;
+	uint32_t n_withheld;
+	const char *program, *path_var, *project, *cwd;
+	int join[VX_BOX_MAX_CGROUPS]; /* of the next start */
 	uint32_t n_join;
 };
 
@@ -76,6 +83,8 @@ static void end_host(struct vx_box *b, bool patient)
 		vx_box_sweep_records(b->record_dir);
 	free(b->record_dir);
 	b->record_dir = NULL;
+	vx_arena_free(&b->withheld);
+	b->n_withheld = 0;
 }
 
 void vx_box_free(struct vx_box *b)
@@ -441,6 +450,41 @@ static void explain(struct vx_box *b, struct vx_done *d)
 		say(d, &err);
 }
 
+/* What it takes to say at the end why the command was not found. */
+static void remember_withheld(struct vx_box *b, const struct vx_sbx_request *q, const struct vx_task_desc *d)
+{
+	struct vx_arena *a = &b->withheld;
+	const char *program = q->n_withheld ? withheld_program(a, d->argv) : NULL, *path = env_get(d->env, "PATH");
+
+	b->n_withheld = program ? q->n_withheld : 0;
+	if (!b->n_withheld)
+		return;
+	struct vx_withheld *v = vx_arena_array(a, q->n_withheld, sizeof *v);
+	for (uint32_t i = 0; i < q->n_withheld; i++)
+		v[i] = (struct vx_withheld){vx_arena_strdup(a, q->withheld[i].link), vx_arena_strdup(a, q->withheld[i].target),
+			q->withheld[i].package ? vx_arena_strdup(a, q->withheld[i].package) : NULL};
+	b->withheld_v = v;
+	b->program = vx_arena_strdup(a, program);
+	b->path_var = vx_arena_strdup(a, path ? path : "");
+	b->cwd = vx_arena_strdup(a, q->cwd);
+	b->project = vx_path_join(a, d->sandbox.root, d->sandbox.project_dir);
+}
+
+static void explain_withheld(struct vx_box *b, struct vx_done *d)
+{
+	bool missing = d->end == VX_END_SPAWN || (d->end == VX_END_EXIT && d->code == NOT_FOUND_STATUS);
+	size_t n = strlen(d->text);
+
+	if (b->n_withheld && missing) {
+		const char *path = withheld_find(&b->withheld, b->program, b->path_var, b->cwd);
+		const char *line = path ? withheld_line(&b->withheld, b->withheld_v, b->n_withheld, b->project, path) : NULL;
+		if (line)
+			snprintf(d->text + n, sizeof d->text - n, "%s%s", n ? "\n" : "", line);
+	}
+	vx_arena_free(&b->withheld);
+	b->n_withheld = 0;
+}
+
 int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *ret)
 {
 	struct box_msg m;
@@ -478,6 +522,8 @@ int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *re
 				armed(b, ret, ret_kind);
 			else if (m.box_kind == VX_BOX_REFUSED)
 				explain(b, ret);
+			else
+				explain_withheld(b, ret);
 		}
 		return 1;
 	}
@@ -558,6 +604,8 @@ int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int 
 	if (r == 0)
 		r = hand_over(b, &q, d->sandbox.record_dir, d->argv, merge_env(&a, d->env, q.env), in_fd, out_fd, err_fd, err);
 	b->n_join = 0;
+	if (r == 0)
+		remember_withheld(b, &q, d);
 	vx_arena_free(&a);
 	return r;
 }
