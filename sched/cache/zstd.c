@@ -4,14 +4,43 @@
 #include "vx/arena.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 #define PIECE (256U << 10)
+#define MAX_AHEAD_BYTES (4U << 20) /* taken from the caller and not yet compressed */
+
+/* Bytes on their way to the compressing thread, or back. */
+struct piece {
+	struct piece *next;
+	size_t n, cap;
+	bool end;
+	uint8_t b[];
+};
+
+struct pieces {
+	struct piece *head, **tail;
+};
+
+/* Compression beside the caller: what it feeds is copied here, and what comes out is handed to its sink when it calls again. */
+struct beside {
+	pthread_t thread;
+	bool runs; /* the caller's alone; the rest under the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t to_thread, to_caller;
+	struct pieces in, out, spare[2]; /* small and large ones to be used again, since fresh memory costs page faults */
+	size_t ahead;
+	bool stop, done, failed;
+};
 
 struct vx_zip {
 	ZSTD_CCtx *c;
 	uint8_t *out; /* PIECE bytes, made on first use */
+	struct beside t;
 };
 
 struct vx_unzip {
@@ -32,13 +61,187 @@ struct vx_zip *vx_zip_new(void)
 	struct vx_zip *z = vx_xcalloc(1, sizeof *z);
 	z->c = need(ZSTD_createCCtx());
 	ZSTD_CCtx_setParameter(z->c, ZSTD_c_compressionLevel, VX_ZIP_LEVEL);
+	pthread_mutex_init(&z->t.lock, NULL);
+	pthread_cond_init(&z->t.to_thread, NULL);
+	pthread_cond_init(&z->t.to_caller, NULL);
+	z->t.in.tail = &z->t.in.head;
+	z->t.out.tail = &z->t.out.head;
+	for (int i = 0; i < 2; i++)
+		z->t.spare[i].tail = &z->t.spare[i].head;
 	return z;
 }
+
+/* ---- the compressing thread ---- */
+
+static void put(struct pieces *q, struct piece *p)
+{
+	p->next = NULL;
+	*q->tail = p;
+	q->tail = &p->next;
+}
+
+static struct piece *get(struct pieces *q)
+{
+	struct piece *p = q->head;
+	if (p && !(q->head = p->next))
+		q->tail = &q->head;
+	return p;
+}
+
+static void put_spare(struct beside *t, struct piece *p)
+{
+	put(&t->spare[p->cap > PIECE], p);
+}
+
+/* Room for n bytes. The lock is held. */
+static struct piece *room_for(struct beside *t, size_t n)
+{
+	struct piece *p = get(&t->spare[n > PIECE]);
+	if (p && p->cap < n) {
+		free(p);
+		p = NULL;
+	}
+	if (!p) {
+		size_t cap = n < PIECE ? PIECE : n;
+		p = vx_xmalloc(sizeof *p + cap);
+		p->cap = cap;
+	}
+	p->n = 0;
+	p->end = false;
+	return p;
+}
+
+/* One piece through the compressor. The lock is held, but not while it works. 0 or -EIO. */
+static int compress_piece(struct vx_zip *z, const struct piece *p)
+{
+	struct beside *t = &z->t;
+	ZSTD_inBuffer in = {p->b, p->n, 0};
+	for (;;) {
+		struct piece *o = room_for(t, PIECE);
+		pthread_mutex_unlock(&t->lock);
+		ZSTD_outBuffer out = {o->b, PIECE, 0};
+		size_t left = ZSTD_compressStream2(z->c, &out, &in, p->end ? ZSTD_e_end : ZSTD_e_continue);
+		pthread_mutex_lock(&t->lock);
+		o->n = ZSTD_isError(left) ? 0 : out.pos;
+		if (o->n) {
+			put(&t->out, o);
+			pthread_cond_signal(&t->to_caller);
+		} else {
+			put_spare(t, o);
+		}
+		if (ZSTD_isError(left))
+			return -EIO;
+		if (p->end ? left == 0 : in.pos == in.size)
+			return 0;
+	}
+}
+
+static void *compress_main(void *arg)
+{
+	struct vx_zip *z = arg;
+	struct beside *t = &z->t;
+	pthread_mutex_lock(&t->lock);
+	while (!t->stop && !t->done) {
+		struct piece *p = get(&t->in);
+		if (!p) {
+			pthread_cond_wait(&t->to_thread, &t->lock);
+			continue;
+		}
+		t->failed = compress_piece(z, p) < 0;
+		t->done = t->failed || p->end;
+		t->ahead -= p->n;
+		put_spare(t, p);
+		pthread_cond_signal(&t->to_caller);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+static void start_thread(struct vx_zip *z)
+{
+	struct beside *t = &z->t;
+	sigset_t all, old;
+	t->ahead = 0;
+	t->stop = t->done = t->failed = false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	t->runs = pthread_create(&t->thread, NULL, compress_main, z) == 0; /* else it is done in line */
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* Also of a stream that was given up half way. */
+static void end_thread(struct vx_zip *z)
+{
+	struct beside *t = &z->t;
+	if (!t->runs)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->stop = true;
+	pthread_cond_signal(&t->to_thread);
+	pthread_mutex_unlock(&t->lock);
+	pthread_join(t->thread, NULL);
+	t->runs = false;
+	for (struct piece *p; (p = get(&t->in)) || (p = get(&t->out)) || (p = get(&t->spare[0])) || (p = get(&t->spare[1]));)
+		free(p);
+}
+
+/* Hands over what has come out; waits until the thread has little enough ahead of it, or has ended (`end`). The lock is held. */
+static int take_out(struct vx_zip *z, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+{
+	struct beside *t = &z->t;
+	int r = 0;
+	for (;;) {
+		struct piece *o = get(&t->out);
+		if (o) {
+			pthread_mutex_unlock(&t->lock);
+			r = sink(arg, o->b, o->n);
+			pthread_mutex_lock(&t->lock);
+			put_spare(t, o);
+			if (r < 0)
+				return r;
+		} else if (t->failed) {
+			return -EIO;
+		} else if (t->done || (!end && t->ahead <= MAX_AHEAD_BYTES)) {
+			return 0;
+		} else {
+			pthread_cond_wait(&t->to_caller, &t->lock);
+		}
+	}
+}
+
+static int feed_thread(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+{
+	struct beside *t = &z->t;
+	if (!n && !end)
+		return 0;
+	pthread_mutex_lock(&t->lock);
+	struct piece *c = room_for(t, n);
+	pthread_mutex_unlock(&t->lock);
+	c->n = n;
+	c->end = end;
+	if (n)
+		memcpy(c->b, p, n);
+	pthread_mutex_lock(&t->lock);
+	t->ahead += n;
+	put(&t->in, c);
+	pthread_cond_signal(&t->to_thread);
+	int r = take_out(z, end, sink, arg);
+	pthread_mutex_unlock(&t->lock);
+	if (r < 0 || end)
+		end_thread(z);
+	return r;
+}
+
+/* ---- compressing ---- */
 
 void vx_zip_free(struct vx_zip *z)
 {
 	if (!z)
 		return;
+	end_thread(z);
+	pthread_mutex_destroy(&z->t.lock);
+	pthread_cond_destroy(&z->t.to_thread);
+	pthread_cond_destroy(&z->t.to_caller);
 	ZSTD_freeCCtx(z->c);
 	free(z->out);
 	free(z);
@@ -51,8 +254,8 @@ size_t vx_zip_bound(size_t n)
 
 int vx_zip_all(struct vx_zip *z, const void *p, size_t n, void *dst, size_t cap, size_t *ret)
 {
+	end_thread(z);
 	ZSTD_CCtx_reset(z->c, ZSTD_reset_session_only);
-	ZSTD_CCtx_setParameter(z->c, ZSTD_c_nbWorkers, 0);
 	size_t r = ZSTD_compress2(z->c, dst, cap, p, n);
 	if (ZSTD_isError(r))
 		return -EIO;
@@ -62,17 +265,22 @@ int vx_zip_all(struct vx_zip *z, const void *p, size_t n, void *dst, size_t cap,
 
 int vx_zip_begin(struct vx_zip *z, uint64_t total)
 {
+	end_thread(z);
 	ZSTD_CCtx_reset(z->c, ZSTD_reset_session_only);
-	/* A libzstd without threads refuses the parameter and compresses in line. */
-	ZSTD_CCtx_setParameter(z->c, ZSTD_c_nbWorkers, total >= VX_ZIP_THREADED_BYTES);
 	size_t r = ZSTD_CCtx_setPledgedSrcSize(z->c, total);
 	if (!z->out)
 		z->out = vx_xmalloc(PIECE);
-	return ZSTD_isError(r) ? -EIO : 0;
+	if (ZSTD_isError(r))
+		return -EIO;
+	if (total >= VX_ZIP_THREADED_BYTES)
+		start_thread(z);
+	return 0;
 }
 
 int vx_zip_feed(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
+	if (z->t.runs)
+		return feed_thread(z, p, n, end, sink, arg);
 	ZSTD_inBuffer in = {p, n, 0};
 	for (;;) {
 		ZSTD_outBuffer out = {z->out, PIECE, 0};
