@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs several commands in turn, round after round, and compares wall and CPU time.
 
-usage: bench/interleave.py NAME [--rounds N] [--per N] [--dir DIR] LABEL=COMMAND...
+usage: bench/interleave.py NAME [--rounds N] [--per N] [--dir DIR] [--prepare COMMAND] LABEL=COMMAND...
 
 Interleaved, so that what else the machine does hits all of them alike. CPU is user and system time of the command and all children it has waited for. --per divides by a number of
-tasks. The first round warms up and is not counted. Writes $VX_BUILD/bench/NAME.json, which bench/run prints; the first label is the one that the others are compared to.
+tasks. --prepare runs before each command and is not measured. The first round warms up and is not counted. Writes $VX_BUILD/bench/NAME.json, which bench/run prints; the first label is the one that the others are compared to.
 """
 import argparse
 import json
@@ -33,12 +33,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--per", type=int, default=1)
     parser.add_argument("--dir", default=".")
+    parser.add_argument("--prepare")
     parser.add_argument("commands", nargs="+")
     args = parser.parse_args()
     commands = [c.split("=", 1) for c in args.commands]
     samples = {label: [] for label, _ in commands}
     for i in range(args.rounds + 1):
         for label, command in commands:
+            if args.prepare:
+                subprocess.run(args.prepare, shell=True, cwd=args.dir, check=True)
             sample = once(command, args.dir)
             if i:
                 samples[label].append(sample)
