@@ -38,6 +38,7 @@ enum vx_io_op {
 	VX_IO_TIMES,               /* mtime_ns of dirfd/path, not following, or of fd */
 	VX_IO_CHMOD,               /* mode of fd */
 	VX_IO_TRUNCATE,            /* fd to n bytes */
+	VX_IO_SEEK,                /* lseek of fd from off; flags: SEEK_DATA or SEEK_HOLE */
 	VX_IO_OPS
 };
 

@@ -76,6 +76,8 @@ static int64_t call_once(struct vx_io_step *s, int fd)
 		return fchmod(fd, s->mode);
 	case VX_IO_TRUNCATE:
 		return ftruncate(fd, (off_t)s->n);
+	case VX_IO_SEEK:
+		return lseek(fd, (off_t)s->off, s->flags);
 	case VX_IO_OPS:
 		break;
 	}

@@ -371,32 +371,73 @@ static int feed(struct stream *s, const void *p, size_t n, bool end)
 	return r < 0 && !s->f->code ? vx_fail_set(s->f, r, "compress", "outputs") : r;
 }
 
+/* A piece of a file that holds data. *kept: bytes of the piece before it that stand in front of it in the buffer. */
+static int feed_data(struct stream *s, const struct vx_out *o, int fd, uint64_t off, size_t n, size_t *kept)
+{
+	uint8_t *buf = (uint8_t *)s->h->packed.data;
+	int64_t got = vx_io_read_at(s->h->io, fd, buf + *kept, n, off);
+	if (got < 0)
+		return vx_fail_set(s->f, (int)got, "read", "%s", o->seen.path);
+	if ((size_t)got != n)
+		return changed(o, s->f);
+	if (*s->portable && vx_bytes_hold(buf, *kept + n, s->root, s->root_n))
+		*s->portable = false;
+	int r = feed(s, buf + *kept, n, false);
+	size_t all = *kept + n;
+	*kept = all < s->root_n - 1 ? all : s->root_n - 1;
+	memmove(buf, buf + all - *kept, *kept);
+	return r;
+}
+
+/* Zeros without reading them. */
+static int feed_hole(struct stream *s, uint64_t n)
+{
+	static char zeros[256U << 10];
+	int r = 0;
+	for (uint64_t k; n && r == 0; n -= k) {
+		k = n < sizeof zeros ? n : sizeof zeros;
+		r = feed(s, zeros, (size_t)k, false);
+	}
+	return r;
+}
+
+/* From where on is there data (or a hole)? A file system that does not say has data everywhere. What a hole is filled with meanwhile shows in the file's stat. */
+static uint64_t seek_from(struct vx_hand *h, int fd, uint64_t off, int whence, uint64_t size)
+{
+	struct vx_io_step s = {.op = VX_IO_SEEK, .fd = fd, .off = off, .flags = whence};
+	int64_t r = vx_io_sys(h->io, &s);
+	if (r < 0)
+		return whence == SEEK_DATA && r != -ENXIO ? off : size;
+	return (uint64_t)r < off ? off : (uint64_t)r > size ? size : (uint64_t)r;
+}
+
 static int feed_file(struct stream *s, const struct vx_out *o)
 {
 	struct vx_hand *h = s->h;
 	int fd = vx_io_open_beneath(h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0)
 		return vx_fail_set(s->f, fd, "open", "%s", o->seen.path);
-	uint8_t *buf = (uint8_t *)h->packed.data;
+	uint64_t size = o->seen.size, data_end = size < VX_LANE_PIECE_BYTES ? size : 0; /* small ones are not worth the question */
 	size_t kept = 0;
 	int r = 0;
-	for (uint64_t off = 0; off < o->seen.size && r == 0;) {
-		uint64_t left = o->seen.size - off;
-		size_t want = left < VX_LANE_PIECE_BYTES ? (size_t)left : VX_LANE_PIECE_BYTES;
-		int64_t n = vx_io_read_at(h->io, fd, buf + kept, want, off);
-		if (n < 0)
-			r = vx_fail_set(s->f, (int)n, "read", "%s", o->seen.path);
-		else if ((size_t)n != want)
-			r = changed(o, s->f);
-		if (r < 0)
-			break;
-		if (*s->portable && vx_bytes_hold(buf, kept + want, s->root, s->root_n))
-			*s->portable = false;
-		r = feed(s, buf + kept, want, false);
-		off += want;
-		size_t all = kept + want;
-		kept = all < s->root_n - 1 ? all : s->root_n - 1;
-		memmove(buf, buf + all - kept, kept);
+	for (uint64_t off = 0; off < size && r == 0;) {
+		uint64_t n = 0;
+		if (off >= data_end) {
+			n = seek_from(h, fd, off, SEEK_DATA, size) - off;
+			if (n) { /* a path does not go on behind a zero */
+				kept = 0;
+				r = feed_hole(s, n);
+			} else {
+				data_end = seek_from(h, fd, off, SEEK_HOLE, size);
+				if (data_end == off)
+					data_end = size;
+			}
+		}
+		if (!n) {
+			n = data_end - off < VX_LANE_PIECE_BYTES ? data_end - off : VX_LANE_PIECE_BYTES;
+			r = feed_data(s, o, fd, off, (size_t)n, &kept);
+		}
+		off += n;
 	}
 	vx_io_close_fd(h->io, fd);
 	return r;

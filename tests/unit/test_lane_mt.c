@@ -314,6 +314,30 @@ static void test_large_streamed(void **state)
 	lt_end(&t);
 }
 
+/* Holes are neither read nor written: a gigabyte that holds two words. */
+static void test_holes(void **state)
+{
+	(void)state;
+	struct lt t = {0};
+	struct vx_lane_event e;
+	lt_begin(&t);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
+	assert_int_equal(lt_sh(&t,
+				 "mkdir -p p/a/dist && cd p/a/dist && truncate -s 400000000 begin end all && printf one >one && truncate -s 1000003 one && "
+				 "dd if=one of=begin bs=3 count=1 conv=notrunc 2>/dev/null && printf two >>end && "
+				 "dd if=/dev/urandom of=end bs=1000 count=3 seek=200001 conv=notrunc 2>/dev/null"),
+		0);
+	assert_true(lt_save(&t, "k", &o, &e));
+	assert_true(e.bytes < 2000000);
+	assert_int_equal(lt_sh(&t, "mv p/a/dist was"), 0);
+	assert_true(lt_restore(&t, "k", &o, &e));
+	assert_true(e.ok);
+	assert_int_equal(lt_sh(&t, "for f in begin end one; do cmp was/$f p/a/dist/$f || exit 1; done; "
+				   "test $(stat -c %s p/a/dist/all) = 400000000 && test $(du -k p/a/dist | cut -f1) -lt 3000"),
+		0);
+	lt_end(&t);
+}
+
 /* Damage is a miss that is said, and the damaged is gone. */
 static void test_damage(void **state)
 {
@@ -496,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_additive),
 		cmocka_unit_test(test_not_portable),
 		cmocka_unit_test(test_large_streamed),
+		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_fsync),
