@@ -276,8 +276,7 @@ static void enqueue(struct vx_lane *l, struct vx_queue *q, struct vx_job *j)
 	}
 	pthread_mutex_unlock(&l->lock);
 	if (r < 0) {
-		struct vx_hand h = {
-			.l = l, .io = vx_io_blocking_new(), .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
+		struct vx_hand h = {.l = l, .io = vx_io_blocking_new(), .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
 		work(&h, j);
 		end_hand(&h);
 	}

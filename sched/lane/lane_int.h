@@ -119,7 +119,7 @@ struct vx_pending {
 	char *id;
 	void *row, *snap;
 	char need[2][VX_ARTIFACT_PATH]; /* artifact, log; "" none */
-	bool settles; /* a save: its event is sent after the commit */
+	bool settles;                   /* a save: its event is sent after the commit */
 	bool not_portable;
 	uint32_t task, n_outputs;
 	uint64_t bytes;

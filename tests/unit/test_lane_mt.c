@@ -322,10 +322,10 @@ static void test_holes(void **state)
 	struct vx_lane_event e;
 	lt_begin(&t);
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
-	assert_int_equal(lt_sh(&t,
-				 "mkdir -p p/a/dist && cd p/a/dist && truncate -s 400000000 begin end all && printf one >one && truncate -s 1000003 one && "
-				 "dd if=one of=begin bs=3 count=1 conv=notrunc 2>/dev/null && printf two >>end && "
-				 "dd if=/dev/urandom of=end bs=1000 count=3 seek=200001 conv=notrunc 2>/dev/null"),
+	assert_int_equal(
+		lt_sh(&t, "mkdir -p p/a/dist && cd p/a/dist && truncate -s 400000000 begin end all && printf one >one && truncate -s 1000003 one && "
+			  "dd if=one of=begin bs=3 count=1 conv=notrunc 2>/dev/null && printf two >>end && "
+			  "dd if=/dev/urandom of=end bs=1000 count=3 seek=200001 conv=notrunc 2>/dev/null"),
 		0);
 	assert_true(lt_save(&t, "k", &o, &e));
 	assert_true(e.bytes < 2000000);
