@@ -605,7 +605,7 @@ static void go_compare_part(struct go *g, struct vx_source *s, const struct vx_f
 static bool go_in_nested(struct go *g, const char *p)
 {
 	char dir[512], dot[600];
-	snprintf(dir, sizeof dir, "%s", p);
+	snprintf(dir, sizeof dir, "%s/", p); /* itself too: what is listed by its own index is not ignored, whatever a rule of the outer one says */
 	for (char *slash; (slash = strrchr(dir, '/')) != NULL;) {
 		*slash = '\0';
 		snprintf(dot, sizeof dot, "%s/.git", dir);
