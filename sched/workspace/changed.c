@@ -147,7 +147,9 @@ static void split(struct git *g, struct vx_strlist *paths)
 
 static int list_changes(struct git *g, const char *from, const char *to, struct vx_strlist *paths)
 {
-	const char *const tree[] = {"diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", from, "--", NULL};
+	/* An untracked file of a submodule is an input like others, so it is a change of the submodule. */
+	const char *const tree[] = {
+		"diff", "--ignore-submodules=none", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", from, "--", NULL};
 	const char *const range[] = {"diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", from, to, "--", NULL};
 	int r = git(g, to ? range : tree);
 

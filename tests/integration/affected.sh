@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# --affected, [ref] and [a...b] with real git: merge base, untracked files, shallow clones, linked worktrees, submodules, a workspace below the top.
+. "$(dirname "$0")/../lib.sh"
+. "$SRC/tests/vx.sh"
+
+# plan ARGS...: ids of the tasks that would run for `build`, on one line; what was said instead when nothing would
+plan() {
+	run "$VX" run build "$@" --dry=json
+	if [ "$rc" = 0 ] && [ "${out:0:1}" = '{' ]; then
+		python3 -c 'import json, sys; print(" ".join(sorted(t["project"] for t in json.load(sys.stdin)["tasks"] if t["requested"])))' <<<"$out"
+	else
+		echo "$rc: $out$err"
+	fi
+}
+command -v python3 >/dev/null || skip_all 'no python3'
+
+workspace "$W/up/ws"
+for p in a b c; do
+	project $p $([ $p = b ] && echo a) <<<"$(cached true '' '"dependsOn": ["^build"]')"
+	put p/$p/src/x 1
+done
+git add -A
+git commit -qm one
+git checkout -qb work
+put p/a/src/x 2
+git commit -qam two
+put p/c/src/x 2
+git commit -qam three
+
+is '[HEAD]: nothing' "$(plan --filter '[HEAD]')" '0: nothing affected since HEAD'
+is '[HEAD~1]' "$(plan --filter '[HEAD~1]')" c
+is '[HEAD~2]' "$(plan --filter '[HEAD~2]')" 'a c'
+is 'dependents of what changed' "$(plan --filter '...[HEAD~2]')" 'a b c'
+is '[a...b]' "$(plan --filter '[HEAD~2...HEAD~1]')" a
+is 'a name and a revision: it depends on what changed' "$(plan --filter 'b...[HEAD~2]')" b
+is '--affected takes main' "$(plan --affected)" 'a b c'
+is '--affected=REV' "$(plan --affected=HEAD~1)" c
+put p/b/src/new 1
+is 'untracked files count' "$(plan --filter '[HEAD]')" b
+is 'and for --affected' "$(plan --affected=HEAD)" b
+is 'but not in a range' "$(plan --filter '[HEAD~1...HEAD]')" c
+put .gitignore $'dist/\nnew'
+git commit -qam ignore
+is 'ignored ones do not' "$(plan --filter '[HEAD]')" '0: nothing affected since HEAD'
+git rm -q p/c/src/x
+is 'a removed file' "$(plan --filter '[HEAD]')" c
+git reset -q --hard
+git mv p/a/src/x p/c/src/moved
+is 'a moved one: both ends' "$(plan --filter '[HEAD]')" 'a c'
+git reset -q --hard
+git checkout -q main
+put p/b/src/x 9
+git commit -qam main2
+git checkout -q work
+is 'from the merge base: what main did since is not ours' "$(plan --affected=main)" 'a b c'
+is 'so is [ref]' "$(plan --filter '[main]')" 'a c'
+run "$VX" run build --affected=main --dry
+like 'with its reason' "$out" 'a#build  because p/a/src/x changed'
+like 'and that of a dependent' "$out" 'b#build  because depends on a#build: p/a/src/x changed'
+is 'an unknown revision' "$(plan --filter '[nowhere]')" "$(printf '1: vx run: git knows no revision "nowhere" (git branch -a lists branches; git fetch gets the ones of the remote)')"
+put package-lock.json '{}'
+is 'a lockfile: everything' "$(plan --filter '[HEAD]')" 'a b c'
+is 'and for --affected' "$(plan --affected=HEAD)" 'a b c'
+rm package-lock.json
+
+# a linked worktree
+git worktree add -q "$W/up/linked" main
+cd "$W/up/linked" || exit 1
+put p/a/src/x 7
+is 'a worktree' "$(plan --filter '[HEAD]')" a
+is 'a worktree, by its own branch' "$(plan --affected=HEAD~1)" 'a b'
+cd "$W/up/ws" || exit 1
+
+# a shallow clone
+git clone -q --depth 1 --no-single-branch "file://$W/up/ws" "$W/up/shallow" 2>/dev/null
+cd "$W/up/shallow" || exit 1
+git checkout -q work
+like 'a shallow clone without the base is told how to get it' "$(plan --affected)" '1: vx run: this is a shallow clone.*git fetch --unshallow'
+like 'so is one without the commit' "$(plan --filter '[HEAD~1]')" '1: vx run: this is a shallow clone.*git fetch --unshallow'
+is 'what it has is enough for HEAD' "$(plan --filter '[HEAD]')" '0: nothing affected since HEAD'
+git fetch -q --unshallow
+is 'and after that it works' "$(plan --affected=origin/main)" 'a b c'
+
+# a submodule inside a project
+git init -q -b main "$W/up/module"
+git -C "$W/up/module" commit -q --allow-empty -m m1
+cd "$W/up/ws" || exit 1
+git -c protocol.file.allow=always submodule --quiet add "$W/up/module" p/c/src/module 2>/dev/null
+git commit -qam submodule
+is 'a submodule as it was' "$(plan --filter '[HEAD]')" '0: nothing affected since HEAD'
+git -C p/c/src/module commit -q --allow-empty -m m2
+is 'another commit of it' "$(plan --filter '[HEAD]')" c
+is 'and for --affected' "$(plan --affected=HEAD)" c
+git -C p/c/src/module reset -q --hard HEAD~1
+put p/c/src/module/new x
+is 'an untracked file in it' "$(plan --filter '[HEAD]')" c
+rm p/c/src/module/new
+
+# a workspace below the top of the repository
+new_repo "$W/big"
+mkdir sub
+cp -r "$W/up/ws/p" "$W/up/ws/package.json" sub/
+rm -rf sub/p/c/src/module
+git add -A
+git commit -qm one
+put outside x
+cd sub || exit 1
+is 'below the top: what is outside is nobody'\''s' "$(plan --filter '[HEAD]')" '0: nothing affected since HEAD'
+put p/a/src/x 3
+is 'below the top' "$(plan --filter '[HEAD]')" a
+is 'below the top, --affected' "$(plan --affected=HEAD)" 'a b'
+done_testing
