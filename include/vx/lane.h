@@ -102,6 +102,8 @@ void vx_lane_stats(const struct vx_lane *l, struct vx_lane_stats *ret);
 void vx_lane_io_name(char *ret, size_t cap);
 /* Queued saves are dropped (SETTLED, not ok, "dropped"), those under way finish. */
 void vx_lane_interrupt(struct vx_lane *l);
+/* The grace is over: what is being streamed is given up too (SETTLED, not ok). Any thread. */
+void vx_lane_give_up(struct vx_lane *l);
 /* After the last event: stops the threads, leaves no temporary. With work under way it waits for it. */
 void vx_lane_free(struct vx_lane *l);
 

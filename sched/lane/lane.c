@@ -360,6 +360,11 @@ void vx_lane_interrupt(struct vx_lane *l)
 	}
 }
 
+void vx_lane_give_up(struct vx_lane *l)
+{
+	atomic_store(&l->give_up, true);
+}
+
 void vx_lane_stats(const struct vx_lane *l, struct vx_lane_stats *ret)
 {
 	struct vx_lane *m = (struct vx_lane *)(uintptr_t)l;

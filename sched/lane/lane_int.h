@@ -139,6 +139,7 @@ struct vx_lane {
 	pthread_mutex_t lock;
 	struct vx_queue front, back; /* cleans and restores; saves */
 	bool stop, interrupted, flush;
+	atomic_bool give_up;
 	bool wait_idle; /* the committer waits for the saving lane to run dry */
 	dev_t root_dev;
 	mode_t umask; /* of this process */

@@ -367,6 +367,8 @@ static int sink(void *arg, const void *p, size_t n)
 static int feed(struct stream *s, const void *p, size_t n, bool end)
 {
 	s->f->code = 0;
+	if (atomic_load_explicit(&s->h->l->give_up, memory_order_relaxed))
+		return vx_fail_set(s->f, -ECANCELED, "interrupt", "it was too large to be saved within the grace");
 	int r = vx_zip_feed(s->h->zip, p, n, end, sink, s);
 	return r < 0 && !s->f->code ? vx_fail_set(s->f, r, "compress", "outputs") : r;
 }

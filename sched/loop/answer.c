@@ -251,6 +251,8 @@ void loop_expire(struct loop *l, uint64_t now_ns)
 {
 	if (l->grace_deadline_ns && now_ns >= l->grace_deadline_ns) {
 		l->grace_deadline_ns = 0;
+		if (l->lane)
+			vx_lane_give_up(l->lane);
 		loop_event(l, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = VX_CORE_ALL});
 	}
 	for (uint32_t s = 0; l->timers && s < l->worker_slots; s++) {

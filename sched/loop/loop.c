@@ -44,6 +44,8 @@ static void took_signal(struct loop *l)
 			if (l->lane)
 				vx_lane_interrupt(l->lane);
 			vx_report_interrupted(l->report);
+		} else if (l->lane) {
+			vx_lane_give_up(l->lane);
 		}
 		if (l->core)
 			loop_event(l, &(struct vx_core_event){.kind = VX_EV_INTERRUPT, .signal = sig});

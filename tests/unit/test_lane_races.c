@@ -10,6 +10,7 @@ static struct {
 	bool (*fits)(const struct vx_io_step *s);
 	const char *command; /* in the root; %s: the artifact or log that the step concerned, as a path below .vx/cache/v1/a */
 	const char *root;
+	struct vx_lane *give_up; /* instead of the command */
 	atomic_bool armed;
 } meddle;
 
@@ -23,6 +24,10 @@ static void after(const struct vx_io_step *s)
 	char cmd[4 * PATH_MAX];
 	if (!atomic_load(&meddle.armed) || s->res < 0 || !meddle.fits(s) || !atomic_exchange(&meddle.armed, false))
 		return;
+	if (meddle.give_up) {
+		vx_lane_give_up(meddle.give_up);
+		return;
+	}
 	snprintf(cmd, sizeof cmd, "cd '%s' && f=.vx/cache/v1/a/%s && { %s ; }", meddle.root, s->op == VX_IO_RENAME ? s->path2 : "", meddle.command);
 	assert_int_equal(system(cmd), 0);
 }
@@ -211,6 +216,36 @@ static void test_changed_after_restore(void **state)
 	lt_end(&t);
 }
 
+static atomic_int pieces;
+
+static bool wrote_piece(const struct vx_io_step *s)
+{
+	bool piece = s->op == VX_IO_WRITE && s->n > 10000;
+	atomic_fetch_add(&pieces, piece);
+	return piece;
+}
+
+/* The grace is over while something large is being saved. */
+static void test_given_up(void **state)
+{
+	(void)state;
+	struct lt t;
+	struct vx_lane_event e;
+	begin(&t);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
+	assert_int_equal(lt_sh(&t, "head -c 30000000 /dev/urandom >p/a/dist/big"), 0);
+	atomic_store(&pieces, 0);
+	meddle.give_up = t.lane;
+	arm(&t, wrote_piece, NULL);
+	assert_false(lt_save(&t, "k", &o, &e));
+	assert_non_null(strstr(e.text, "within the grace"));
+	meddle.give_up = NULL;
+	assert_true(atomic_load(&pieces) > 0);
+	assert_int_equal(lt_sh(&t, "test -z \"$(find .vx/cache/v1/tmp .vx/cache/v1/a -type f)\""), 0);
+	assert_int_equal(problems(&t), 0);
+	lt_end(&t);
+}
+
 static bool staged(const struct vx_io_step *s)
 {
 	return s->op == VX_IO_TIMES;
@@ -276,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_saved_anew_while_dropped),
 		cmocka_unit_test(test_shared_artifact_damaged),
 		cmocka_unit_test(test_changed_after_restore),
+		cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_directory_came_between),
 		cmocka_unit_test(test_base_behind_link),
 	};
