@@ -102,7 +102,7 @@ class Workspace:
         for top in (".vx/stage", ".vx/journal", ".vx/cache/v1/tmp"):
             for d, dirs, files in os.walk(os.path.join(self.root, top)):
                 found += [os.path.relpath(os.path.join(d, f), self.root) for f in dirs + files]
-        found += [f for f in os.listdir(os.path.join(self.root, ".vx")) if f.startswith("stamp-")]
+        found += [f for f in os.listdir(os.path.join(self.root, ".vx")) if f.startswith(("stamp-", "plan.", ".vx-"))]
         found += ["TMPDIR/" + f for f in os.listdir(self.env["TMPDIR"])]
         return found
 
@@ -145,7 +145,7 @@ def damage(w):
 def list_points():
     """Every name in the sources: a point that no scenario passes is a failure too."""
     names = set()
-    for d, _, files in os.walk(os.path.join(SRC, "sched")):
+    for d, _, files in [x for top in ("sched", "shm") for x in os.walk(os.path.join(SRC, top))]:
         for f in files:
             if f.endswith(".c"):
                 with open(os.path.join(d, f)) as g:
@@ -168,6 +168,12 @@ def crash_at(w, point, want):
             code, text = w.run(program=VX_TEST, VX_CRASH_AT="restore.op:2")
             if code != -signal.SIGKILL:
                 return f"restore.op:2 was not passed ({code})\n{text}"
+    elif kind in ("file", "plan"):  # what a run that had nothing to do remembers, once all is old enough
+        for _ in range(4):
+            w.run(program=VX_TEST, VX_CRASH_AT=point)
+            if any(f.startswith((".vx-", "plan.")) for f in os.listdir(os.path.join(w.root, ".vx"))):
+                return w.check(want)
+        return "the point was not passed"
     elif kind == "prune":
         w.run()
         args = ("cache", "prune", "--max-size", "1")

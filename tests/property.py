@@ -159,7 +159,7 @@ class Graph:
         for top in (".vx/stage", ".vx/journal", ".vx/cache/v1/tmp"):
             for d, dirs, files in os.walk(self.path(top)):
                 found += [os.path.relpath(os.path.join(d, f), self.root) for f in dirs + files]
-        found += [f for f in os.listdir(self.path(".vx")) if f.startswith("stamp-")]
+        found += [f for f in os.listdir(self.path(".vx")) if f.startswith(("stamp-", "plan.", ".vx-"))]
         found += ["TMPDIR/" + f for f in os.listdir(self.env["TMPDIR"])]
         return found
 

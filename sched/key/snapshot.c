@@ -14,6 +14,7 @@
 #include "vx/fd.h"
 #include "vx/key.h"
 #include "vx/limits.h"
+#include "vx/point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -262,6 +263,7 @@ static int write_file(const struct vx_snapshot *s, const struct header *h, const
 		r = vx_write_full(fd, zero, image_offset(facts->len) - sizeof *h - facts->len);
 	if (r == 0)
 		r = vx_write_full(fd, im->base, im->used);
+	VX_POINT("plan.written");
 	if (r == 0 && renameat(dir, tmp, dir, "plan") < 0)
 		r = -errno;
 	if (r < 0 && fd >= 0)

@@ -122,10 +122,14 @@ static int on_stage(void *arg, int vx_fd, const char *name)
 	return 0;
 }
 
+/* What was being written beside, to be renamed: the plan (key/snapshot.c), other files (vx_write_file_atomic), and the file that time stamps are tried on. A run that
+ * writes such a file just now without the lock merely does not keep it. */
 static int on_own(void *arg, int vx_fd, const char *name)
 {
+	size_t n = strlen(name);
 	(void)arg;
-	if (strncmp(name, "stamp-", 6) == 0)
+	if (strncmp(name, "stamp-", 6) == 0 || strncmp(name, "plan.", 5) == 0 ||
+		(strncmp(name, ".vx-", 4) == 0 && n > 8 && strcmp(name + n - 4, ".tmp") == 0))
 		unlinkat(vx_fd, name, 0);
 	return 0;
 }

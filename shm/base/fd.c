@@ -4,6 +4,7 @@
 #include "vx/assert.h"
 #include "vx/buf.h"
 #include "vx/limits.h"
+#include "vx/point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -155,6 +156,7 @@ int vx_write_file_atomic(int dirfd, const char *path, const void *p, size_t n, m
 	int r = vx_write_full(fd, p, n);
 	if (close(fd) < 0 && r == 0 && errno != EINTR)
 		r = -errno; /* NFS and quotas report here */
+	VX_POINT("file.written");
 	if (r == 0 && renameat(dirfd, tmp, dirfd, path) < 0)
 		r = -errno;
 	if (r < 0)
