@@ -21,7 +21,7 @@ calls() {
 	grep -cE "^[0-9]+ +$name\(" "$W/trace"
 }
 vx_traced() {
-	ASAN_OPTIONS=detect_leaks=0 strace -f -qq -e trace=openat2,mkdirat,renameat,utimensat,fdatasync,pwrite64,io_uring_setup,getdents64,unlinkat -o "$W/trace" "$VX" run build --all "$@" >/dev/null 2>"$W/err" ||
+	ASAN_OPTIONS=detect_leaks=0 strace -f -qq -e trace=openat2,mkdirat,renameat,renameat2,utimensat,fdatasync,pwrite64,io_uring_setup,getdents64,unlinkat -o "$W/trace" "$VX" run build --all "$@" >/dev/null 2>"$W/err" ||
 		diag "$(cat "$W/err")"
 }
 many() { [ "$1" -le "$2" ] && pass "$3" || fail "$3" "$1 calls, at most $2 expected"; } # COUNT LIMIT NAME
@@ -37,7 +37,7 @@ rm -rf p/*/dist
 vx_traced
 many "$(grep -cE '^[0-9]+ +mkdirat\(.*stage' "$W/trace")" $((2 + N / 2)) 'restores share a stage directory per thread'
 many "$(grep -cE '^[0-9]+ +mkdirat\([0-9]+, "[0-9]+"' "$W/trace")" "$N" 'and make one directory each'
-is 'each puts its tree in place by one rename' "$(grep -cE '^[0-9]+ +renameat\([0-9]+, "[0-9]+", [0-9]+, "dist"' "$W/trace")" "$N"
+is 'each puts its tree in place by one rename' "$(grep -cE '^[0-9]+ +renameat2?\([0-9]+, "[0-9]+", [0-9]+, "dist"' "$W/trace")" "$N"
 many "$(grep -c fdatasync "$W/trace")" 8 'their snapshots are committed together'
 is 'nothing is left' "$(find .vx/stage .vx/journal .vx/cache/v1/tmp -mindepth 1 2>/dev/null)" ''
 
