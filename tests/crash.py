@@ -298,6 +298,7 @@ def random_slice(k, n):
     seed = f"{os.environ.get('VX_SEED', '1')}-{k}"
     rng = random.Random(seed)
     w = Workspace(200, 5)
+    w.env["VX_IO"] = ("uring", "blocking")[k % 2]
     ref = Reference(w, 5)
     start = time.monotonic()
     code, text = w.run()

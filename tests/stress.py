@@ -108,7 +108,7 @@ def concurrent(seconds, damage):
         root = os.path.join(top, f"w{i}")
         shutil.copytree(made.root, root, symlinks=True)
         w = object.__new__(Workspace)
-        w.__dict__.update(made.__dict__, root=root, rng=random.Random(f"{SEED}-{i}"))
+        w.__dict__.update(made.__dict__, root=root, rng=random.Random(f"{SEED}-{i}"), env=dict(env, VX_IO=("uring", "blocking")[i % 2]))
         spaces.append(w)
 
     def kill_one(w):

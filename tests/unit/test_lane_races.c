@@ -282,6 +282,40 @@ static void test_directory_came_between(void **state)
 	lt_end(&t);
 }
 
+/* The same after a crash in the middle of it: what is still staged goes where the rest is, beside what others have made. */
+static void test_merge_recovered(void **state)
+{
+	(void)state;
+	struct lt t;
+	struct vx_fail f = {0};
+	struct vx_plan_ops ops = {0};
+	begin(&t);
+	lt_close(&t);
+	assert_int_equal(
+		lt_sh(&t,
+			"rm -r p && mkdir -p p/a/dist/sub p/a/dist/other .vx/stage/1-0/0/sub/deep .vx/stage/1-0/0/void && echo moved >p/a/dist/sub/moved && "
+			"echo x >p/a/dist/other/x && echo left >.vx/stage/1-0/0/sub/left && echo d >.vx/stage/1-0/0/sub/deep/d && "
+			"echo file >.vx/stage/1-0/1 && echo old >p/a/file"),
+		0);
+	vx_ops_add(&ops, OP_PLACE, "p/a/gone", "7", S_IFDIR); /* placed before the crash */
+	vx_ops_add(&ops, OP_PLACE, "p/a/dist", "0", S_IFDIR);
+	vx_ops_add(&ops, OP_PLACE, "p/a/file", "1", 0);
+	struct vx_io *io = vx_io_blocking_new();
+	int root = vx_open(AT_FDCWD, t.root, O_RDONLY | O_DIRECTORY, 0);
+	assert_int_equal(vx_journal_write(io, root, "1-0", &ops, &f), 0);
+	assert_int_equal(vx_lane_recover(t.root, NULL), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"test \"$(cd p/a && cat dist/sub/moved dist/other/x dist/sub/left dist/sub/deep/d file | tr '\\n' ' ')\" = 'moved x left d file ' && "
+			"test -d p/a/dist/void && test -z \"$(find .vx/stage .vx/journal -mindepth 1)\""),
+		0);
+	vx_close(root);
+	vx_io_free(io);
+	free(ops.v);
+	lt_open(&t);
+	lt_end(&t);
+}
+
 /* The project's directory gave way to a link: its outputs are not taken for none. */
 static void test_base_behind_link(void **state)
 {
@@ -313,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_changed_after_restore),
 		cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_directory_came_between),
+		cmocka_unit_test(test_merge_recovered),
 		cmocka_unit_test(test_base_behind_link),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
