@@ -156,7 +156,7 @@ class Graph:
 
     def left(self):
         found = []
-        for top in (".vx/stage", ".vx/journal", ".vx/cache/v1/tmp"):
+        for top in (".vx/stage", ".vx/journal", ".vx/sweep", ".vx/cache/v1/tmp"):
             for d, dirs, files in os.walk(self.path(top)):
                 found += [os.path.relpath(os.path.join(d, f), self.root) for f in dirs + files]
         found += [f for f in os.listdir(self.path(".vx")) if f.startswith(("stamp-", "plan.", ".vx-"))]

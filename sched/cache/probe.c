@@ -3,6 +3,7 @@
 
 #include "vx/arena.h"
 #include "vx/clock.h"
+#include "vx/point.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -198,6 +199,7 @@ static int put_group(struct vx_tx *t, void *arg)
 	int r = 0;
 	for (uint32_t i = 0; i < g->n && r == 0; i++)
 		r = put_one(t, g->s, &g->v[i]);
+	VX_POINT("commit.inside");
 	return r;
 }
 

@@ -184,6 +184,41 @@ static void test_shared_artifact_damaged(void **state)
 	lt_end(&t);
 }
 
+static bool read_output(const struct vx_io_step *s)
+{
+	char proc[48], path[PATH_MAX] = "";
+	snprintf(proc, sizeof proc, "/proc/self/fd/%d", s->fd);
+	return s->op == VX_IO_READ && s->fd >= 0 && readlink(proc, path, sizeof path - 1) > 0 && vx_ends_with(path, "/p/a/dist/one");
+}
+
+/* Outputs that change while they are being saved: what was read of them is no result. */
+static void test_changed_while_saved(void **state)
+{
+	(void)state;
+	struct lt t;
+	struct vx_lane_event e;
+	static const char *const changes[] = {"echo 2 >>p/a/dist/one", "rm p/a/dist/one", "chmod 700 p/a/dist/one",
+		"cp -p p/a/dist/one x && mv x p/a/dist/one", "echo 22 >p/a/dist/sub/two", "rm -r p/a/dist/sub", "ln -sfn two p/a/dist/link",
+		"rm -rf q && cp -a p/a/dist/sub q && rm -r p/a/dist/sub && ln -s ../../../q p/a/dist/sub", "rm -rf q && mv p/a q && ln -s ../q p/a"};
+	begin(&t);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
+	for (size_t i = 0; i < VX_ARRAY_LEN(changes); i++) {
+		lt_reopen(&t);
+		assert_int_equal(
+			lt_sh(&t,
+				"rm -rf p q && mkdir -p p/a/dist/sub && echo one >p/a/dist/one && echo two >p/a/dist/sub/two && ln -s one p/a/dist/link"),
+			0);
+		arm(&t, read_output, changes[i]);
+		if (lt_save(&t, "k", &o, &e) || atomic_load(&meddle.armed))
+			fail_msg("%s: saved", changes[i]);
+		assert_true(e.text[0]);
+		assert_int_equal(problems(&t), 0);
+		assert_false(lt_restore(&t, "k", &o, &e));
+		assert_int_equal(lt_sh(&t, "test -z \"$(find .vx/cache/v1/tmp -type f)\""), 0);
+	}
+	lt_end(&t);
+}
+
 static bool placed(const struct vx_io_step *s)
 {
 	return s->op == VX_IO_RENAME && strcmp(s->path2, "one") == 0;
@@ -344,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_pruned_before_commit),
 		cmocka_unit_test(test_saved_anew_while_dropped),
 		cmocka_unit_test(test_shared_artifact_damaged),
+		cmocka_unit_test(test_changed_while_saved),
 		cmocka_unit_test(test_changed_after_restore),
 		cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_directory_came_between),
