@@ -46,8 +46,10 @@ int cfg_task_name(const struct cfg *c, const char *name);
 int cfg_task_shape(const struct cfg *c, const struct vx_json *task, const char *field);
 
 int cfg_sandbox(const struct cfg *c, const struct vx_json *v, struct vx_exec_decl *e); /* sandbox.c */
-int cfg_rules(const struct cfg *c, const struct vx_task_decl *t);                      /* rules.c */
-const char *cfg_canonical(const struct vx_task_decl *t, struct vx_arena *a);           /* canon.c */
+/* Which of `own` (NULL at its end) the outputs would take, and by which entry; NULL none. */
+const char *cfg_taken(struct vx_strs out, const char *const *own, const char **ret_entry);
+int cfg_rules(const struct cfg *c, const struct vx_task_decl *t);            /* rules.c */
+const char *cfg_canonical(const struct vx_task_decl *t, struct vx_arena *a); /* canon.c */
 
 /* wsfile.c: vx.workspace.json. `tasks` stays owned by root_json. */
 struct cfg_ws_file {

@@ -157,28 +157,38 @@ static int check_taken_back(const struct cfg *c, const char *field, struct vx_st
 	return 0;
 }
 
-/* Outputs are removed before the command runs. A set that takes the project's own manifest or configuration would remove what nobody can have meant. */
-static int check_own_files(const struct cfg *c, struct vx_strs out)
+const char *cfg_taken(struct vx_strs out, const char *const *own, const char **ret_entry)
 {
-	static const char *const own[] = {"package.json", "vx.json", "vx.jsonc"};
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+	for (; *own; own++)
 		for (uint32_t o = 0; o < out.n; o++) {
 			bool carved = false;
-			if (*out.v[o] == '!' || !vx_globrel_takes(out.v[o], own[i]))
+			if (*out.v[o] == '!' || !vx_globrel_takes(out.v[o], *own))
 				continue;
 			for (uint32_t k = 0; k < out.n; k++)
-				carved = carved || (*out.v[k] == '!' && vx_globrel_takes(out.v[k] + 1, own[i]));
+				carved = carved || (*out.v[k] == '!' && vx_globrel_takes(out.v[k] + 1, *own));
 			if (carved)
 				continue;
-			cfg_fail(c, "cache.outputs.files",
-				"entry \"%.200s\" takes the project's own %s, and outputs are removed before the command runs", out.v[o], own[i]);
-			return vx_err_fix(c->err, "name what the command makes, such as dist/**");
+			*ret_entry = out.v[o];
+			return *own;
 		}
-	return 0;
+	return NULL;
+}
+
+/* Outputs are removed before the command runs. A set that takes a manifest or configuration of ours would remove what nobody can have meant. */
+static int check_own_files(const struct cfg *c, const char *field, struct vx_strs out, const char *const *own, const char *whose)
+{
+	const char *entry, *file = cfg_taken(out, own, &entry);
+
+	if (!file)
+		return 0;
+	cfg_fail(c, field, "entry \"%.200s\" takes the %s's own %s, and outputs are removed before the command runs", entry, whose, file);
+	return vx_err_fix(c->err, "name what the command makes, such as dist/**");
 }
 
 static int check_cache(const struct cfg *c, const struct vx_task_decl *t)
 {
+	static const char *const of_project[] = {"package.json", "vx.json", "vx.jsonc", NULL};
+	static const char *const of_root[] = {"package.json", "pnpm-workspace.yaml", "vx.workspace.json", "vx.workspace.jsonc", NULL};
 	const struct vx_cache_decl *d = &t->cache;
 	int r = check_globs(c, "cache.inputs.files", d->files);
 
@@ -195,7 +205,9 @@ static int check_cache(const struct cfg *c, const struct vx_task_decl *t)
 	if (r == 0)
 		r = check_env(c, "cache.inputs.env", d->env);
 	if (r == 0)
-		r = check_own_files(c, d->out_files);
+		r = check_own_files(c, "cache.outputs.files", d->out_files, of_project, "project");
+	if (r == 0)
+		r = check_own_files(c, "cache.outputs.workspaceFiles", d->out_workspace_files, of_root, "workspace");
 	if (r == 0)
 		r = check_taken_back(c, "cache.inputs.files", d->files, d->out_files);
 	if (r == 0)

@@ -268,7 +268,7 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 {
 	struct loader *l = k->l;
 	struct vx_project *project = &l->ws->projects[k->p];
-	struct turbo_chain chain = {.n = 0, .global_inputs = l->global_inputs};
+	struct turbo_chain chain = {.n = 0, .global_inputs = l->global_inputs, .warnings = &l->warnings};
 	bool own = false;
 
 	if (!vx_map_puts(&k->done, name, 1))

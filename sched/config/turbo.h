@@ -12,6 +12,7 @@ struct turbo_chain {
 	const struct vx_json *v[TURBO_MAX_CHAIN];
 	const char *file[TURBO_MAX_CHAIN];
 	uint32_t n;
+	struct vx_strlist *warnings;
 	struct vx_strs global_inputs; /* global.inputs: relative to the root, in front of every task's own */
 };
 

@@ -245,6 +245,22 @@ static const char *script_of(const struct vx_project *p, const char *name)
 	return NULL;
 }
 
+/* Turborepo removes nothing before a command runs and so allows outputs such as "**"; here they would take the sources along. Such a task runs, but is not cached. */
+static bool takes_own_files(const struct cfg *c, const struct turbo_chain *chain, const struct vx_project *p, const struct vx_task_decl *t)
+{
+	static const char *const own[] = {"package.json", "turbo.json", "turbo.jsonc", NULL}, *const root[] = {"package.json", "turbo.json", NULL};
+	const char *entry, *file = cfg_taken(t->cache.out_files, own, &entry);
+
+	if (!file)
+		file = cfg_taken(t->cache.out_workspace_files, root, &entry);
+	if (file)
+		vx_strlist_add(chain->warnings, c->a,
+			vx_arena_printf(c->a,
+				"%s#%s is not cached: its outputs \"%.200s\" take its own %s (name what the command makes, such as dist/**)", p->name,
+				c->task, entry, file));
+	return file != NULL;
+}
+
 int turbo_task(
 	const struct cfg *c, const struct turbo_chain *chain, const struct vx_workspace *ws, const struct vx_project *p, struct vx_task_decl *ret)
 {
@@ -277,7 +293,7 @@ int turbo_task(
 		r = take_logs(c, chain, &t);
 	if (r < 0)
 		return r;
-	t.has_cache = t.has_exec && cache && !t.exec.persistent;
+	t.has_cache = t.has_exec && cache && !t.exec.persistent && !takes_own_files(c, chain, p, &t);
 	if (!t.has_exec)
 		t.exec = (struct vx_exec_decl){.timeout_ms = -1, .retries = -1, .cpus = 1};
 	t.canonical = cfg_canonical(&t, c->a);

@@ -105,6 +105,8 @@ static const struct {
 	{CACHE("[\"src/**\"]", "[\"!dist/x\"]"), "has only `!` entries", "cache.outputs.files"},
 	{CACHE("[\"dist/x\"]", "[\"dist/**\"]"), "lies wholly in the task's own outputs", "dist/**"},
 	{CACHE("[\"src/**\"]", "[\"**\"]"), "takes the project's own package.json", "dist/**"},
+	{"{\"tasks\":{\"t\":{\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[\"src/**\"]},\"outputs\":{\"files\":[\"dist/**\"],\"workspaceFiles\":[\"*.json\"]}}}}}",
+		"takes the workspace's own package.json", "dist/**"},
 	{CACHE("[\"src/**\"]", "[\"*.jsonc\"]"), "takes the project's own vx.jsonc", "dist/**"},
 	{CACHE("[\"dist/{a,b}\"]", "[\"dist\"]"), "lies wholly in the task's own outputs", ""},
 	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[],\"env\":[\"A=1\"]},\"outputs\":{\"files\":[]}}"), "has no '='",

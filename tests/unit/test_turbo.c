@@ -174,6 +174,29 @@ static void test_global_block(void **state)
 	plan_close(&p);
 }
 
+/* Outputs are removed before a command runs; those that would take the sources along are none. */
+static void test_outputs_of_everything(void **state)
+{
+	static const char *const lists[] = {"\"**\"", "\"./**\"", "\"*.json\"", "\"$TURBO_ROOT$/**\"", "\"**\",\"!package.json\",\"!turbo.json*\"",
+		"\"dist/**\"", "\"**/dist/**\""};
+	struct plan p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		char text[256];
+		plan_open(&p);
+		vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
+		snprintf(text, sizeof text, "{\"tasks\":{\"build\":{\"outputs\":[%s]}}}", lists[i]);
+		vxt_write(p.dir, "turbo.json", text);
+		write_member(&p, "app", "");
+		load(&p, "build");
+		if (plan_task(&p, "app#build")->decl->has_cache != (i >= 4))
+			fail_msg("%s", lists[i]);
+		assert_int_equal(p.ws.warnings.n, i < 4);
+		plan_close(&p);
+	}
+}
+
 static void test_package_files(void **state)
 {
 	struct plan p;
@@ -311,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_edges),
 		cmocka_unit_test(test_frameworks),
 		cmocka_unit_test(test_global_block),
+		cmocka_unit_test(test_outputs_of_everything),
 		cmocka_unit_test(test_with),
 		cmocka_unit_test(test_not_beside_vx),
 		cmocka_unit_test(test_errors),
