@@ -50,6 +50,7 @@ struct vx_task_decl {
 	const char *name, *description;
 	struct vx_strs depends_on;
 	bool has_exec, has_cache; /* neither exec nor ... : a group */
+	bool says_cache;          /* turbo: a persistent task whose `cache` is not false. It is shown, no more */
 	struct vx_exec_decl exec;
 	struct vx_cache_decl cache;
 	struct vx_strs with; /* turbo: started beside this one */

@@ -143,6 +143,7 @@ struct vx_json *lock_task_json(const struct vx_task_decl *t)
 		put_flag(turbo, "defaultInputs", t->cache.default_inputs);
 		if (t->cache.n_inferred)
 			vx_json_set(turbo, "inferredEnv", vx_json_new_int(t->cache.n_inferred));
+		put_flag(turbo, "saysCache", t->says_cache);
 		put_strs(turbo, "with", t->with, false);
 		put_str(turbo, "outputLogs", t->output_logs);
 		/* Inputs and outputs of what is not cached mean nothing to the run, but they are shown. */

@@ -52,6 +52,8 @@ static int read_turbo(struct reader *r, const struct vx_json *v, struct vx_task_
 		e = cfg_int(&r->c, vx_json_get(v, "inferredEnv"), "inferredEnv", 0, t->cache.env.n, &inferred);
 	t->cache.n_inferred = (uint32_t)inferred;
 	if (e == 0)
+		e = cfg_bool(&r->c, vx_json_get(v, "saysCache"), "saysCache", &t->says_cache);
+	if (e == 0)
 		e = cfg_strs(&r->c, vx_json_get(v, "with"), "with", &t->with);
 	return e == 0 ? cfg_str(&r->c, vx_json_get(v, "outputLogs"), "outputLogs", &t->output_logs) : e;
 }

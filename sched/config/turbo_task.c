@@ -270,7 +270,7 @@ int turbo_task(
 	const char *script = script_of(p, c->task);
 
 	t.source = chain->n ? chain->file[chain->n - 1] : c->file;
-	t.has_exec = script && *script;
+	t.has_exec = script && script[strspn(script, " \t\r\n")];
 	t.exec.command = t.has_exec ? script : NULL;
 	int r = text(c, chain, "description", &t.description);
 	if (r == 0)
@@ -293,6 +293,7 @@ int turbo_task(
 		r = take_logs(c, chain, &t);
 	if (r < 0)
 		return r;
+	t.says_cache = t.has_exec && cache && t.exec.persistent;
 	t.has_cache = t.has_exec && cache && !t.exec.persistent && !takes_own_files(c, chain, p, &t);
 	if (!t.has_exec)
 		t.exec = (struct vx_exec_decl){.timeout_ms = -1, .retries = -1, .cpus = 1};

@@ -133,7 +133,7 @@ struct vx_json *vx_run_task_json(const struct vx_plan *plan, uint32_t i, const s
 		vx_hex(r->key.b, VX_DIGEST_BYTES, hex);
 		vx_json_set(o, "hash", vx_json_new_str(hex));
 	}
-	vx_json_set(o, "cache", vx_json_new_bool(decl->has_cache));
+	vx_json_set(o, "cache", vx_json_new_bool(decl->has_cache || decl->says_cache));
 	vx_json_set(o, "persistent", vx_json_new_bool(decl->has_exec && decl->exec.persistent));
 	vx_json_set(o, "outputs", outputs(d, t, false));
 	vx_json_set(o, "excludedOutputs", outputs(d, t, true));

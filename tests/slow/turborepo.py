@@ -131,6 +131,17 @@ def meant(case, line):
     return next((why for what, why in case.get("apart", {}).items() if what in line), None)
 
 
+def same_plan(args, root, env, locked, bad):
+    """One plan, whichever way: derived again, from the lock (which some task that is not asked for may forbid), with git's own list of files. To the byte."""
+    run = lambda *more, **e: sh(root, vx, "run", *args, "--all", "--dry=full", *more, env={**env, **e})
+    want = run(VX_NO_SNAPSHOT="1")
+    if want.returncode:
+        return
+    for what, r in (("kept", run()), ("kept twice", run()), ("frozen", run("--frozen") if locked else want), ("by git", run(VX_FILES="git", VX_NO_SNAPSHOT="1"))):
+        if r.stdout != want.stdout:
+            bad.append(f"{' '.join(args)}: the plan {what} differs: {first_line(r.stderr)}")
+
+
 def first_line(text):
     lines = [x for x in text.strip().splitlines() if x.strip() and "WARNING" not in x and not x.startswith("• ")]
     return " / ".join(lines[:4])[:300]
@@ -152,6 +163,12 @@ def run_case(name, case):
             n += 1
             continue
         n += compare_plans(p, g, label, bad)
+    if todo and not case.get("cwd") and not case.get("whole_env"):
+        with open(os.path.join(root, ".git/info/exclude"), "a") as x:
+            x.write("/vx-lock.json\n/.vx\n")
+        locked = sh(root, vx, "lock", env=env).returncode == 0
+        for args in todo[:2]:
+            same_plan(args, root, env, locked, bad)
     for f in case.get("filters", []):
         f = f if isinstance(f, list) else [f]
         args = [case.get("filter_task", "build")] + ["--filter=" + x for x in f]

@@ -1,6 +1,7 @@
 """The workspaces of turborepo.py. Each case: files (text, or an object that is written as JSON), tasks (each planned alone), runs (lists of arguments),
 filters (each a value or a list of values, for filter_task), env (variables of both tools), after (edits behind the first commit), cwd, single (one package:
-Turborepo's task ids have no package then), apart (what of the differences is meant, and why)."""
+Turborepo's task ids have no package then), whole_env (keys fold all of the
+environment, so they differ with every variable), apart (what of the differences is meant, and why)."""
 from collections import namedtuple
 
 Link = namedtuple("Link", "target")
@@ -66,7 +67,7 @@ CASES["inputs"] = dict(tasks=["build", "lint", "test", "dev", "a", "b", "c", "d"
 CASES["outputs"] = dict(tasks=["build", "lint", "test", "dev"], files=with_tasks({
     "build": {"outputs": ["dist/**", "!dist/**/*.map", "build"]}, "lint": {"outputs": ["$TURBO_ROOT$/out/**", "!$TURBO_ROOT$/out/tmp/**", "./lib/**"]},
     "test": {"outputs": []}, "dev": {"outputs": ["../shared/**", "dist/"], "outputLogs": "hash-only"}}))
-CASES["env"] = dict(tasks=["build", "lint", "test", "dev"], env={"MY_API_URL": "1", "MY_API_KEY": "2", "NODE_ENV": "test"}, files=with_tasks({
+CASES["env"] = dict(whole_env=True, tasks=["build", "lint", "test", "dev"], env={"MY_API_URL": "1", "MY_API_KEY": "2", "NODE_ENV": "test"}, files=with_tasks({
     "build": {"env": ["MY_API_*", "!MY_API_KEY", "NODE_ENV", "A"]}, "lint": {"env": ["*"], "passThroughEnv": ["SECRET"]}, "test": {"env": ["B", "A", "B"]},
     "dev": {"env": [], "passThroughEnv": []}}, globalEnv=["GLOBAL", "G_*"], globalPassThroughEnv=["HOME2"], globalDependencies=["tsconfig.base.json", ".env", "conf/**", "!conf/x"],
     more={"tsconfig.base.json": "{}", ".env": "x", "conf/a": "1"}))
@@ -93,7 +94,7 @@ CASES["several tasks, pkg#task on the command line"] = dict(tasks=[], files=with
     "build": {"dependsOn": ["^build"]}, "test": {"dependsOn": ["build"]}, "lint": {}, "dev": {}}),
     runs=[["build", "test"], ["web#build"], ["util#test", "lint"], ["lint", "test", "--filter=ui"]])
 CASES["a script that is empty, pre and post scripts"] = dict(tasks=["build", "lint"], files=with_tasks({"build": {"dependsOn": ["^build"]}, "lint": {}}, more={
-    "packages/ui/package.json": pkg("ui", {"build": "", "lint": "  ", "prebuild": "echo pre", "postbuild": "echo post"}, dependencies={"util": "workspace:*"})}))
+    "packages/ui/package.json": pkg("ui", {"build": "", "lint": "l", "prebuild": "echo pre", "postbuild": "echo post"}, dependencies={"util": "workspace:*"})}))
 CASES["pipeline, the older key"] = dict(tasks=["build"], files={**THREE, "turbo.json": {"pipeline": {"build": {"dependsOn": ["^build"]}}}},
     apart={"vx plans, turbo refuses": "turbo 2 has dropped the key; repositories that still have it run"})
 CASES["turbo.jsonc"] = dict(tasks=["build"], files={**THREE, "turbo.jsonc": "{\n  // a comment\n  \"tasks\": {\"build\": {\"dependsOn\": [\"^build\"],},}\n}\n"})
@@ -258,3 +259,11 @@ for d in ("@scope/pkg", "a.b", "a_b", "A", "a-b"):
         "packages/x/package.json": pkg(d, dependencies={"y": "workspace:*"}), "packages/y/package.json": pkg("y"), "packages/z/package.json": pkg("z", dependencies={d: "workspace:*"})})
 CASES["bun and yarn catalogs"] = dict(tasks=["build"], files={"package.json": {**root("bun@1.2.0"), "workspaces": {"packages": ["packages/*"], "catalog": {"b": "^2.0.0"}, "catalogs": {"x": {"b": "^1.0.0"}}}},
     "bun.lock": '{"lockfileVersion":1,"workspaces":{},"packages":{}}', **members(list=[("b", "catalog:"), ("b", "catalog:x"), ("b", "^2.0.0")])})
+
+CASES["persistent and cache"]=dict(tasks=["dev","build","test","lint"],files=with_tasks({"dev":{"persistent":True},"build":{"persistent":True,"cache":True,"outputs":["x"]},"test":{"cache":False,"outputs":["c"],"inputs":["src/**"]},"lint":{"dependsOn":["//#lint"]},"//#lint":{"dependsOn":["^build"],"inputs":["*.json"]}},more={"package.json":root(scripts={"lint":"eslint .","build":"turbo build"})}))
+CASES["root deep"]=dict(tasks=["build","check"],files=with_tasks({"build":{"dependsOn":["^build"]},"//#check":{"dependsOn":["web#build","ui#lint"]},"check":{"dependsOn":["//#check","^check"]},"lint":{}},more={"package.json":root(scripts={"check":"c"})}))
+CASES["pkg task of a package with turbo.json"]=dict(tasks=["build"],files=with_tasks({"build":{"dependsOn":["^build"],"outputs":["a"]},"web#build":{"outputs":["b"],"env":["E"]}},more={"apps/web/turbo.json":{"extends":["//"],"tasks":{"build":{"outputs":["$TURBO_EXTENDS$","c"]}}}}))
+CASES["dup outputs"]=dict(tasks=["build"],files=with_tasks({"build":{"outputs":["a/**","a/**","!b","!b"],"env":["B","A","B","!C","!C"],"passThroughEnv":["*"]}}))
+CASES["odd patterns"]=dict(tasks=list("abcdefghij"),files=with_tasks({"a":{"inputs":["src/**/*"]},"b":{"inputs":["src/*.ts","src/**/index.*"]},"c":{"inputs":["*.md","!README.md"]},"d":{"inputs":["**/*.{ts,tsx}","!**/*.d.ts"]},"e":{"inputs":["src/"]},"f":{"inputs":["src**"]},"g":{"inputs":["./src"]},"h":{"inputs":["$TURBO_DEFAULT$","!**/*.md","!src/i/**"]},"i":{"inputs":["[rR]*.md","src/[!x]ndex.ts"]},"j":{"inputs":["!README.md"]}},
+  more={"apps/web/package.json":pkg("web",list("abcdefghij")),"apps/web/src/i/page.tsx":"p","apps/web/src/x.d.ts":"d","apps/web/src2/y.ts":"y","apps/web/.hidden/z.ts":"z","apps/web/src/.dot.ts":"q","apps/web/src/i/index.js":"j"}))
+CASES["prefix weird filters"]=dict(tasks=[],files=SCOPED,filters=["@acme/we*","*docs","@acme/*b","@ACME/web","@acme/web{./apps/*}...","...{./apps/*}...","{./packages/ui}[HEAD]","@acme/ui^...","...^@acme/ui...","...^{./packages/util}","{./apps/*}...","!{./apps/**}",["@acme/*","!./apps/*"],["...@acme/util","!@acme/docs"],["!./packages/*","!plain"],"./packages/ui/...","...[HEAD]...","@acme/util..."])

@@ -8,7 +8,7 @@ static void workspace(struct plan *p, const char *turbo)
 	vxt_write(p->dir, "p/web/package.json",
 		"{\"name\":\"web\",\"scripts\":{\"build\":\"next build\",\"test\":\"t\"},\"dependencies\":{\"lib\":\"*\"}}");
 	vxt_write(p->dir, "p/lib/package.json", "{\"name\":\"lib\",\"scripts\":{\"test\":\"t\"},\"dependencies\":{\"util\":\"*\"}}");
-	vxt_write(p->dir, "p/util/package.json", "{\"name\":\"util\",\"scripts\":{\"build\":\"tsc\",\"empty\":\"\"}}");
+	vxt_write(p->dir, "p/util/package.json", "{\"name\":\"util\",\"scripts\":{\"build\":\"tsc\",\"empty\":\" \"}}");
 	vxt_write(p->dir, "p/conf/package.json", "{\"name\":\"conf\"}");
 	vxt_write(p->dir, "turbo.json", turbo);
 }
@@ -66,7 +66,7 @@ static void test_tasks_and_edges(void **state)
 	assert_false(plan_task(&p, "//#fmt")->decl->has_cache);
 	assert_string_equal(plan_task(&p, "//#fmt")->decl->exec.command, "fmt .");
 	assert_null(plan_task(&p, "//#build"));
-	/* an empty script is none */
+	/* a blank script is none */
 	assert_int_equal(plan_graph(&p, "util#empty"), 0);
 	assert_true(vx_task_is_group(plan_task(&p, "util#empty")));
 	plan_close(&p);
