@@ -3,7 +3,7 @@
 
 usage: bench/interleave.py NAME [--rounds N] [--per N] [--dir DIR] [--prepare COMMAND] LABEL=COMMAND...
 
-Interleaved, so that what else the machine does hits all of them alike. CPU is user and system time of the command and all children it has waited for. --per divides by a number of
+Interleaved, so that what else the machine does hits all of them alike. CPU is user and system time of the command and all children it has waited for; peak memory that of the largest process. --per divides by a number of
 tasks. --prepare runs before each command and is not measured. The first round warms up and is not counted. Writes $VX_BUILD/bench/NAME.json, which bench/run prints; the first label is the one that the others are compared to.
 """
 import argparse
@@ -24,7 +24,7 @@ def once(command, cwd):
     proc.returncode = os.waitstatus_to_exitcode(status)
     if proc.returncode:
         sys.exit(f"bench: '{command}' ended with {proc.returncode}: {error.decode(errors='replace')}")
-    return wall / 1e6, (usage.ru_utime + usage.ru_stime) * 1e3
+    return wall / 1e6, (usage.ru_utime + usage.ru_stime) * 1e3, usage.ru_maxrss / 1024
 
 
 def main():
@@ -47,9 +47,10 @@ def main():
                 samples[label].append(sample)
     rows = []
     for label, _ in commands:
-        wall = [w / args.per for w, _ in samples[label]]
-        cpu = [c / args.per for _, c in samples[label]]
-        rows.append({"label": label, "wall_ms": statistics.median(wall), "wall_ms_min": min(wall), "wall_ms_max": max(wall), "cpu_ms": statistics.median(cpu)})
+        wall = [w / args.per for w, _, _ in samples[label]]
+        cpu = [c / args.per for _, c, _ in samples[label]]
+        peak = max(p for _, _, p in samples[label])
+        rows.append({"label": label, "wall_ms": statistics.median(wall), "wall_ms_min": min(wall), "wall_ms_max": max(wall), "cpu_ms": statistics.median(cpu), "peak_mb": peak})
     for row in rows:
         row["ratio"] = row["wall_ms"] / rows[0]["wall_ms"]
     out = os.path.join(os.environ["VX_BUILD"], "bench")
