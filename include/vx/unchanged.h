@@ -40,8 +40,10 @@ struct vx_unchanged_answer {
 	uint32_t n_tasks, n_projects; /* groups not counted */
 	uint64_t saved_ns;
 	uint64_t store[6];     /* the store's stamp, whatever that is to the caller */
-	const char *store_dir; /* lives as long as the memory */
+	const char *store_dir; /* lives as long as the memory, as does ... */
 	bool broad;
+	const char *printed; /* ... what it printed in front of its last lines */
+	size_t printed_n;
 };
 
 /* `asked`: everything besides files and environment that decides the run and what it prints. Never NULL; nothing fails. */

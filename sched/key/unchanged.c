@@ -34,8 +34,8 @@ static bool sane(const struct vx_unchanged *u)
 	uint64_t dirs = (uint64_t)h->n_dirs * sizeof(struct kept_dir), files = (uint64_t)h->n_files * sizeof(struct kept_file);
 	uint64_t text = h->bytes > h->text_at ? h->bytes - h->text_at : 0;
 	return h->bytes == u->map_bytes && h->facts_at == sizeof *h + dirs + files && h->facts_at <= h->text_at && h->facts_at % 8 == 0 && text &&
-	       u->map[h->bytes - 1] == 0 && h->env_at < text && h->store_dir_at < text && h->root_at < text && h->n_dirs &&
-	       (uint64_t)h->n_facts * sizeof(struct vx_fact) <= h->text_at - h->facts_at;
+	       u->map[h->bytes - 1] == 0 && h->env_at < text && h->store_dir_at < text && h->root_at < text && h->n_dirs && h->printed_at <= text &&
+	       h->printed_n < text - h->printed_at && (uint64_t)h->n_facts * sizeof(struct vx_fact) <= h->text_at - h->facts_at;
 }
 
 static bool map_file(struct vx_unchanged *u)
@@ -87,7 +87,9 @@ struct vx_unchanged *vx_unchanged_open(const char *root, struct vx_strs asked)
 		.n_projects = h->n_projects,
 		.saved_ns = h->saved_ns,
 		.store_dir = text_of(u, h->store_dir_at),
-		.broad = h->broad != 0};
+		.broad = h->broad != 0,
+		.printed = text_of(u, h->printed_at),
+		.printed_n = h->printed_n};
 	memcpy(u->answer.store, h->store, sizeof h->store);
 	return u;
 }

@@ -14,7 +14,7 @@
 #include "vx/unchanged.h"
 
 #define UNCHANGED_MAGIC 0x31676e6863555856ULL
-#define UNCHANGED_LAYOUT 1U
+#define UNCHANGED_LAYOUT 2U
 
 struct kept_head {
 	uint64_t magic, sum; /* of all that follows the head */
@@ -23,7 +23,8 @@ struct kept_head {
 	uint64_t facts_at, text_at; /* from the beginning of the file */
 	uint32_t n_dirs, n_files, n_facts, n_env, n_tasks, n_projects;
 	uint32_t env_at, store_dir_at, root_at; /* in text */
-	uint32_t whole_env, broad, unused;
+	uint32_t printed_at, printed_n;
+	uint32_t whole_env, broad;
 };
 
 struct kept_dir {

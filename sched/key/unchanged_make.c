@@ -259,6 +259,10 @@ int vx_unchanged_keep(struct vx_unchanged *u, const struct vx_unchanged_answer *
 		put_text(&text, u->env.v[i]);
 	h.root_at = put_text(&text, u->root);
 	h.store_dir_at = put_text(&text, a->store_dir);
+	h.printed_at = (uint32_t)text.len;
+	h.printed_n = (uint32_t)a->printed_n;
+	vx_buf_add(&text, a->printed_n ? a->printed : "", a->printed_n);
+	vx_buf_addc(&text, '\0');
 	vx_buf_add(&out, &h, sizeof h);
 	put_items(u, &out, &text);
 	h.facts_at = out.len;

@@ -6,6 +6,7 @@
 #include "vx/fd.h"
 #include "vx/unchanged.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,6 +32,9 @@ static const char *env_flag(struct vx_arena *a, const char *name)
 	return vx_arena_printf(a, "%s=%s", name, v ? v : "");
 }
 
+/* What decides how a report looks. */
+static const char *const shown_by[] = {"CI", "GITHUB_ACTIONS", "NO_COLOR", "FORCE_COLOR", "TERM", "LC_ALL", "LC_CTYPE", "LANG"};
+
 /* Everything that decides the run or what it prints, besides files and the variables that are asked about anyway. */
 static struct vx_strs question(const struct vx_run_opts *o, struct vx_plan *p)
 {
@@ -42,8 +46,9 @@ static struct vx_strs question(const struct vx_run_opts *o, struct vx_plan *p)
 			(long long)o->timeout_ms));
 	vx_strlist_add(&l, a, o->concurrency ? o->concurrency : "");
 	vx_strlist_add(&l, a, o->cache_dir ? vx_arena_printf(a, "cache %s", o->cache_dir) : "");
-	vx_strlist_add(&l, a, env_flag(a, "CI"));
-	vx_strlist_add(&l, a, env_flag(a, "GITHUB_ACTIONS"));
+	vx_strlist_add(&l, a, isatty(1) == 1 ? "terminal" : "");
+	for (size_t i = 0; i < sizeof shown_by / sizeof *shown_by; i++)
+		vx_strlist_add(&l, a, env_flag(a, shown_by[i]));
 	ask(&l, a, "filters", o->filters);
 	ask(&l, a, "words", o->words);
 	ask(&l, a, "names", o->exclude_names);
@@ -75,6 +80,7 @@ static bool holds(const struct vx_run_opts *o, struct vx_plan *p, const struct v
 	       vx_unchanged_holds(p->unchanged, o->forwarded);
 }
 
+/* vx_run ignores SIGPIPE as well: what a run does never depends on who reads it. */
 static void tell(const struct vx_run_opts *o, const struct vx_unchanged_answer *a, uint32_t slots)
 {
 	struct loop l = {.o = o, .unchanged = true, .up_to_date = a->n_tasks};
@@ -88,10 +94,12 @@ static void tell(const struct vx_run_opts *o, const struct vx_unchanged_answer *
 		.out_fd = 1,
 		.err_fd = 2,
 		.env = (const char *const *)environ};
+	signal(SIGPIPE, SIG_IGN);
 	l.report = vx_report_new(&ro);
 	l.setup_ns = vx_now_ns() - o->start_ns;
 	struct vx_run_end e = {.wall_ns = l.setup_ns, .plan_ns = l.setup_ns, .up_to_date = a->n_tasks, .saved_ns = a->saved_ns};
 	e.counts.total = e.counts.done = e.counts.hits = a->n_tasks;
+	vx_report_replay(l.report, a->printed, a->printed_n);
 	vx_report_finish(l.report, &e);
 	loop_write_stats(&l);
 	vx_report_free(l.report);
@@ -151,13 +159,13 @@ static bool add_outputs(struct loop *l, struct vx_unchanged_answer *a)
 	return good;
 }
 
-/* Nothing ran, nothing was restored, and nothing was said. */
+/* Nothing ran and nothing was restored. */
 static bool had_nothing_to_do(const struct loop *l)
 {
 	struct vx_core_counts c;
 	vx_core_counts(l->core, &c);
 	return !l->code && !l->first_signal && c.hits == c.total && c.done == c.total && l->up_to_date == c.total && l->writes &&
-	       !vx_store_note(l->store) && !vx_report_said(l->report);
+	       !vx_store_note(l->store);
 }
 
 void loop_keep_unchanged(struct loop *l)
@@ -172,7 +180,12 @@ void loop_keep_unchanged(struct loop *l)
 		seen[l->g->tasks[i].project] = true;
 	}
 	free(seen);
+	struct vx_buf printed = VX_BUF(2U << 20);
+	bool all = vx_report_transcript(l->report, &printed);
+	a.printed = vx_buf_str(&printed);
+	a.printed_n = printed.len;
 	vx_unchanged_begin(u);
-	if (vx_unchanged_keyer(u, l->keyer) && add_outputs(l, &a))
+	if (all && vx_unchanged_keyer(u, l->keyer) && add_outputs(l, &a))
 		(void)vx_unchanged_keep(u, &a);
+	vx_buf_free(&printed);
 }

@@ -45,7 +45,8 @@ struct vx_report {
 	bool region;           /* is there to be one? */
 	uint32_t region_lines; /* on the screen now */
 	uint64_t drawn_ns;
-	bool dirty, said;
+	bool dirty;
+	bool warned; /* something went to stderr */
 	struct vx_core_counts counts;
 };
 

@@ -13,7 +13,7 @@ void out_init(struct out *o, int fd)
 {
 	struct stat st;
 
-	*o = (struct out){.fd = fd, .buf = VX_BUF(OUT_MAX_BYTES + 4096)};
+	*o = (struct out){.fd = fd, .buf = VX_BUF(OUT_MAX_BYTES + 4096), .kept = VX_BUF(OUT_KEPT_BYTES)};
 	o->dead = fd < 0 || fstat(fd, &st) < 0;
 	o->plain_file = !o->dead && S_ISREG(st.st_mode);
 }
@@ -57,6 +57,8 @@ static void write_some(struct out *o)
 	if (!o->plain_file && n > PIPE_BUF)
 		n = PIPE_BUF;
 	ssize_t w = write(o->fd, o->buf.data + o->done, n);
+	if (w > 0 && o->keep)
+		vx_buf_add(&o->kept, o->buf.data + o->done, (size_t)w);
 	if (w > 0)
 		o->done += (size_t)w;
 	else if (w < 0 && errno != EAGAIN && errno != EINTR)
@@ -108,4 +110,5 @@ void out_drain(struct out *o)
 void out_free(struct out *o)
 {
 	vx_buf_free(&o->buf);
+	vx_buf_free(&o->kept);
 }

@@ -10,11 +10,14 @@
 #include "vx/buf.h"
 
 #define OUT_MAX_BYTES (64U << 20)
+#define OUT_KEPT_BYTES (1U << 20) /* of what was written, for a later run that would write the same */
 
 struct out {
 	int fd;
 	struct vx_buf buf;
-	size_t done;     /* leading bytes of buf that are written */
+	size_t done; /* leading bytes of buf that are written */
+	bool keep;   /* a copy of what is written goes to `kept`, as far as it holds it */
+	struct vx_buf kept;
 	bool dead;       /* nobody reads */
 	bool plain_file; /* never makes anyone wait */
 	bool hasty;      /* a signal came while it waited: waits no more */

@@ -67,6 +67,7 @@ struct vx_report *vx_report_new(const struct vx_report_opts *o)
 
 	r->o = *o;
 	out_init(&r->out, o->out_fd);
+	r->out.keep = true;
 	look_around(r);
 	r->named = o->broad; /* there a stream is one among others from the start */
 	return r;
@@ -96,7 +97,7 @@ bool piece(struct vx_report *r, size_t bytes)
 		return false;
 	region_erase(r);
 	stream_break_line(r);
-	r->dirty = r->said = true;
+	r->dirty = true;
 	return true;
 }
 
@@ -268,7 +269,7 @@ void vx_report_warn(struct vx_report *r, const char *fmt, ...)
 	struct out err;
 	va_list ap;
 
-	r->said = true;
+	r->warned = true;
 	va_start(ap, fmt);
 	vx_buf_vprintf(&b, fmt, ap);
 	va_end(ap);
@@ -283,9 +284,24 @@ void vx_report_warn(struct vx_report *r, const char *fmt, ...)
 	vx_buf_free(&b);
 }
 
-bool vx_report_said(const struct vx_report *r)
+bool vx_report_transcript(const struct vx_report *r, struct vx_buf *out)
 {
-	return r->said;
+	const struct out *o = &r->out;
+	if (r->warned || r->drawn_ns || o->dead || o->left_out_bytes || o->kept.overflow)
+		return false;
+	vx_buf_add(out, vx_buf_str(&o->kept), o->kept.len);
+	if (o->buf.len > o->done)
+		vx_buf_add(out, o->buf.data + o->done, o->buf.len - o->done);
+	return !out->overflow;
+}
+
+void vx_report_replay(struct vx_report *r, const char *p, size_t n)
+{
+	if (!n || !piece(r, n))
+		return;
+	vx_buf_add(&r->out.buf, p, n);
+	r->mid_line = p[n - 1] != '\n';
+	flush(r);
 }
 
 void vx_report_counts(struct vx_report *r, const struct vx_core_counts *c)

@@ -43,6 +43,22 @@ is 'every task counts as up to date' "$(counter upToDate)" 6
 VX_NO_SNAPSHOT=1 "$VX" run $T >"$W/slow" 2>&1
 is 'and the run says what it would have said' "$(grep -v -e ^time -e ^overhead "$W/fast")" "$(grep -v -e ^time -e ^overhead "$W/slow")"
 ok 'both say that nothing was run' grep -q '6 up to date' "$W/fast"
+focused() { (cd packages/a && VX_STATS="$W/stats" "$VX" run say build "$@"); }
+sed -i 's/^{"tasks":{/{"tasks":{"say":{"exec":{"command":"printf hello; printf there >\&2"},"cache":{"inputs":{"files":["src\/**"]},"outputs":{"files":[]}}},/' packages/a/vx.json
+for i in 1 2 3 4; do focused >/dev/null 2>&1; sleep 0.05; done
+focused >"$W/fast" 2>&1
+is 'a run of one project too' "$(unchanged)" true
+(cd packages/a && VX_NO_SNAPSHOT=1 "$VX" run say build >"$W/slow" 2>&1)
+rest() { grep -v -e ^time -e ^overhead "$1"; }
+is 'with rows and stored output as they were' "$(rest "$W/fast")" "$(rest "$W/slow")"
+like 'which is there' "$(cat "$W/fast")" 'hello'
+CI=1 focused >"$W/fast" 2>&1
+is 'shown in another way it is another question' "$(unchanged)" false
+for i in 1 2 3; do focused --verbosity=2 >/dev/null 2>&1; done
+focused --verbosity=2 >"$W/fast" 2>&1
+(cd packages/a && VX_NO_SNAPSHOT=1 "$VX" run say build --verbosity=2 >"$W/slow" 2>&1)
+is 'rows of hits are shown where they are asked for' "$(unchanged) $(rest "$W/fast" | sort)" "true $(rest "$W/slow" | sort)"
+settle
 (cd packages/a && VX_STATS="$W/stats" "$VX" run $T >/dev/null)
 is 'another directory is another question' "$(unchanged)" false
 ok 'which the first one survives only by asking anew' settle
