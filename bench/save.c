@@ -53,7 +53,6 @@ static void open_lane(struct setting *s)
 	char dir[128];
 	snprintf(dir, sizeof dir, "%s/store-%s", root, s->io);
 	struct vx_store_opts so = {.dir = dir, .workspace = root, .read = true, .write = true};
-	setenv("VX_IO", s->io, 1);
 	if (vx_store_open(&so, &s->store, &err) < 0)
 		bench_die(err.what);
 	struct vx_lane_opts lo = {.store = s->store, .root = root, .slots = 2};
@@ -110,6 +109,7 @@ static void renew(void *arg)
 static void save_all(void *arg)
 {
 	struct setting *s = arg;
+	setenv("VX_IO", s->io, 1); /* the lane's threads read it when they start, with the first save */
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct vx_save_req r = request(s, i);
 		vx_lane_save(s->lane, &r);
@@ -178,8 +178,9 @@ static void bench_4k(void)
 /* From captured to settled, one save at a time. */
 static void bench_idle(void)
 {
-	struct setting s = {.io = "uring"};
+	struct setting s = {.io = "blocking"};
 	double ms[41];
+	setenv("VX_IO", s.io, 1);
 	make_dirs(&s, 1, "i");
 	open_lane(&s);
 	for (int k = 0; k < 41; k++) {
