@@ -29,7 +29,8 @@ static uint64_t wait_until(struct vx_lane *l, uint64_t last_ns)
 	l->wait_idle = l->n_settling && busy && l->flush;
 	if (l->n_settling >= VX_LANE_GROUP || l->n_rows >= VX_LANE_SNAPS || l->row_bytes >= VX_LANE_SNAPS_BYTES)
 		return 0;
-	if (l->n_settling ? (l->flush || l->stop) && !busy : l->stop)
+	bool restoring = l->front.running || l->front.queued;
+	if (l->n_settling ? (l->flush || l->stop) && !busy : l->stop || (l->flush && !restoring && !busy))
 		return 0;
 	if (l->n_settling) /* a commit that is long past has been paid for */
 		until = last_ns ? last_ns + VX_LANE_GROUP_WAIT_MS * MS : 0;

@@ -260,7 +260,8 @@ static int set_up(struct loop *l, struct vx_err *err)
 		free(ct);
 		return r;
 	}
-	if (!all_hits(l, ct)) {
+	l->all_hits = all_hits(l, ct);
+	if (!l->all_hits) {
 		loop_start_pool(l); /* its processes start while we go on */
 		predict(l, ct);
 		if (any_memory(l))
@@ -326,6 +327,16 @@ static void wait_for_events(struct loop *l)
 		took_signal(l);
 }
 
+/* What keys and plan leave for the next run, once. Where everything is a hit that is written while the lanes restore; else at the end, when more is known. */
+static bool remember_keys(struct loop *l)
+{
+	if (l->remembered || !l->store || !l->writes)
+		return false;
+	l->remembered = true;
+	(void)vx_keyer_remember(l->keyer);
+	return true;
+}
+
 static void work(struct loop *l)
 {
 	struct vx_core_decision d;
@@ -336,7 +347,7 @@ static void work(struct loop *l)
 			break;
 		bool any = loop_pool_events(l);
 		any |= loop_lane_events(l);
-		if (!any)
+		if (!any && !(l->all_hits && remember_keys(l)))
 			wait_for_events(l);
 		/* Also while events keep coming: deadlines and the live rows do not wait for a quiet moment. */
 		struct vx_core_counts counts;
@@ -350,9 +361,11 @@ static void work(struct loop *l)
 
 static void remember(struct loop *l)
 {
+	if (l->lane)
+		vx_lane_flush(l->lane); /* of snapshots, meanwhile */
 	if (!l->store || !l->writes)
 		return;
-	(void)vx_keyer_remember(l->keyer);
+	remember_keys(l);
 	uint32_t n = 0;
 	const char **ids = vx_xcalloc(l->g->n_tasks + 1, sizeof *ids);
 	struct vx_history *h = vx_xcalloc(l->g->n_tasks + 1, sizeof *h);

@@ -104,6 +104,7 @@ struct loop {
 	uint64_t grace_deadline_ns;
 	int fatal_code;     /* 1: the run fails whatever the tasks say */
 	bool ended, writes; /* writes: results are saved at all */
+	bool all_hits, remembered;
 	bool said_note;     /* what the store had to say at its opening; what it finds on the way is said at the end */
 	bool said_no_limit; /* a memory limit could not be applied: likewise */
 	bool said_tracked;  /* outputs that git tracks: said once a run */
