@@ -452,5 +452,7 @@ int main(void)
 		cmocka_unit_test(test_full_disk),
 		cmocka_unit_test(test_artifact_flips),
 	};
+	if (getenv("VX_TEST_ONLY")) /* a part of a long campaign: "test_restore" */
+		cmocka_set_test_filter(getenv("VX_TEST_ONLY"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
