@@ -21,30 +21,18 @@ import sys
 import tempfile
 import time
 
-SRC = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.path.abspath(os.environ.get("VX_BUILD", os.path.join(SRC, "build")))
-VX, VX_TEST = os.path.join(BUILD, "vx"), os.path.join(BUILD, "vx-test")
+import tap
+from tap import SRC, VX, VX_TEST, environment, report
+
 SLICE = 25  # random moments in one workspace
 BIG = 4600000  # more than is packed in memory
-count = failed = 0
-
-
-def report(ok, name, *detail):
-    global count, failed
-    count += 1
-    failed += not ok
-    print(("ok" if ok else "not ok") + f" {count} - {name}", flush=True)
-    for d in detail if not ok else ():
-        print("\n".join("# " + line for line in str(d).splitlines()), flush=True)
 
 
 class Workspace:
     def __init__(self, projects, chain):
         self.root = os.path.realpath(tempfile.mkdtemp(prefix="vx-crash-"))
         self.names = [f"p{i:03d}" for i in range(projects)]
-        self.env = dict(os.environ, HOME=self.root, TMPDIR=self.root + "-tmp", NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
-        for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME", "VX_CRASH_AT"):
-            self.env.pop(k, None)
+        self.env = environment(self.root, TMPDIR=self.root + "-tmp")
         os.mkdir(self.env["TMPDIR"])
         self.write("package.json", json.dumps({"name": "crash", "private": True, "workspaces": ["p/*"]}))
         self.write(".gitignore", "dist\n.vx\n")
@@ -304,7 +292,7 @@ def random_slice(k, n):
     code, text = w.run()
     moments = Moments(time.monotonic() - start)
     report(code == 0 and w.tree() == ref.tree(), f"a clean build (seed {seed})", text)
-    state, killed, tried, bad = {}, 0, 0, failed
+    state, killed, tried, bad = {}, 0, 0, tap.failed
     while killed < n and tried < 10 * n:
         hit, problem = moment(w, ref, rng, state, moments)
         killed += hit
@@ -312,7 +300,7 @@ def random_slice(k, n):
         if problem:
             report(False, f"moment {tried} (seed {seed})", problem)
     report(killed == n, f"killed at {killed} moments, {tried - killed} runs were over before (seed {seed})")
-    if failed > bad:
+    if tap.failed > bad:
         print(f"# kept for a look: {w.root}", flush=True)
         return
     ref.close()
@@ -330,5 +318,4 @@ elif sys.argv[1:2] == ["random"]:
     random_moments(int(sys.argv[2]) if len(sys.argv) > 2 else 500, int(sys.argv[3]) if len(sys.argv) > 3 else 0)
 else:
     sys.exit(__doc__)
-print(f"1..{count}")
-sys.exit(1 if failed else 0)
+tap.done()

@@ -18,12 +18,11 @@ import sys
 import tempfile
 import time
 
-SRC = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.path.abspath(os.environ.get("VX_BUILD", os.path.join(SRC, "build")))
-VX = os.path.join(BUILD, "vx")
+import tap
+from tap import VX, environment, report
+
 SEED = os.environ.get("VX_SEED", str(int(time.time())))
 OUTPUTS = ("dist", "pkg", "rep", "gen")
-count = failed = 0
 
 # What a build makes beside dist/out: every kind of thing that an output can be.
 EXTRAS = [
@@ -40,15 +39,6 @@ EXTRAS = [
     "for i in 1 2 3 4 5 6 7 8 9; do cp dist/out dist/f$i; done",
     "seq 1 30000",
 ]
-
-
-def report(ok, name, *detail):
-    global count, failed
-    count += 1
-    failed += not ok
-    print(("ok" if ok else "not ok") + f" {count} - {name}", flush=True)
-    for d in detail if not ok else ():
-        print("\n".join("# " + line for line in str(d).splitlines()), flush=True)
 
 
 def put(path, text):
@@ -74,10 +64,7 @@ class Graph:
         kinds = ["pack", "e2e", "left", "right"] + (["more"] if self.additive else [])
         self.more = {n: [k for k in kinds if rng.randrange(4) == 0] for n in self.names}
         self.variant = {n: 0 for n in self.names}
-        self.env = dict(os.environ, HOME=os.path.join(self.top, "home"), TMPDIR=os.path.join(self.top, "tmp"), NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1",
-                        GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e", VX_IO=rng.choice(["uring", "blocking"]))
-        for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME"):
-            self.env.pop(k, None)
+        self.env = environment(os.path.join(self.top, "home"), TMPDIR=os.path.join(self.top, "tmp"), VX_IO=rng.choice(["uring", "blocking"]))
         os.makedirs(self.env["HOME"])
         os.makedirs(self.env["TMPDIR"])
         self.write_all()
@@ -482,5 +469,4 @@ sandbox = can_sandbox()
 print(f"# sandboxed tasks: {'some' if sandbox else 'none, for none can be made here'}")
 for k in range(first, first + graphs):
     one_graph(k, steps, sandbox)
-print(f"1..{count}")
-sys.exit(1 if failed else 0)
+tap.done()

@@ -10,36 +10,16 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-SRC = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.path.abspath(os.environ.get("VX_BUILD", os.path.join(SRC, "build")))
-VX = os.path.join(BUILD, "vx")
+import tap
+from tap import VX, environment, report
+
 SEED = int(os.environ.get("VX_SEED", str(int(time.time()))))
-count = failed = 0
-lock = threading.Lock()
-
-
-def report(ok, name, *detail):
-    global count, failed
-    with lock:
-        count += 1
-        failed += not ok
-        print(("ok" if ok else "not ok") + f" {count} - {name}", flush=True)
-        for d in detail if not ok else ():
-            print("\n".join("# " + line for line in str(d).splitlines()), flush=True)
-
-
-def environment(home):
-    env = dict(os.environ, HOME=home, NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
-    for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME"):
-        env.pop(k, None)
-    return env
 
 
 class Workspace:
@@ -199,5 +179,4 @@ if sys.argv[1:2] in (["concurrent"], ["damaged"]):
     concurrent(float(sys.argv[2]) if len(sys.argv) > 2 else 60, sys.argv[1] == "damaged")
 else:
     sys.exit(__doc__)
-print(f"1..{count}")
-sys.exit(1 if failed else 0)
+tap.done()
