@@ -215,15 +215,19 @@ static void test_save(void **state)
 {
 	(void)state;
 	struct lt t = {.new_io = faulty_new};
-	setenv("VX_IO", *state ? *state : "blocking", 1);
+	bool stream = *state && strcmp(*state, "streamed") == 0;
+	setenv("VX_IO", *state && !stream ? *state : "blocking", 1);
 	for (size_t i = 0; i < sizeof big_log; i++)
 		big_log[i] = (char)(rand() % 251);
 	lt_begin(&t);
 	assert_int_equal(lt_sh(&t, make_tree), 0);
+	if (stream) /* data, a hole, and data */
+		assert_int_equal(lt_sh(&t, "head -c 1500000 /dev/urandom >p/a/dist/big && truncate -s 4500000 p/a/dist/big && echo end >>p/a/dist/big"), 0);
 	char *before = lt_tree(vxt_path(t.root, "p"));
+	size_t step = stride() * (stream && stride() > 1 ? 2 : 1); /* megabytes each time */
 	int at = 1;
 	for (bool more = true; more; at++)
-		for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways; way += stride())
+		for (size_t way = (size_t)at % step; way < sizeof ways / sizeof *ways; way += step)
 			more &= save_under(&t, at, way, before);
 	assert_true(at > 40);
 	free(before);
@@ -446,6 +450,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "blocking"),
 		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "uring"),
+		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "streamed"),
 		cmocka_unit_test(test_restore),
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_helpers),
