@@ -113,6 +113,7 @@ static void version_1(void **state)
 	(void)state;
 
 	vxt_write(fs, "cgroup.subtree_control", "cpu pids\n"); /* v2 is there and does not hand memory on */
+	vxt_write(fs, "vx.77/cgroup.subtree_control", "");
 	vxt_write(fs, "memory/job/vx.77/0/memory.limit_in_bytes", "");
 	vxt_write(fs, "memory/job/vx.77/0/memory.memsw.limit_in_bytes", "");
 	vxt_write(fs, "memory/job/vx.77/0/cgroup.procs", "");

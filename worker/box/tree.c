@@ -325,10 +325,10 @@ static int prepare_bind(struct tree_base *b, struct tree *t, const struct vx_mou
 
 	if (m->source_is_dir && strrchr(m->source, '/') != m->source)
 		return bind_directory(b, t, m->source, attr);
-	int src = vx_open_beneath(b->host_fd, m->source + 1, O_PATH | O_NOFOLLOW, 0), r = src;
+	int src = vx_open_beneath(b->host_fd, m->source + 1, O_PATH | O_NOFOLLOW, 0);
 	if (src < 0)
 		return src;
-	r = fstat(src, &st) < 0 ? -errno : S_ISDIR(st.st_mode) != m->source_is_dir ? -ESTALE : clone_with(src, "", attr);
+	int r = fstat(src, &st) < 0 ? -errno : S_ISDIR(st.st_mode) != m->source_is_dir ? -ESTALE : clone_with(src, "", attr);
 	vx_close(src);
 	return r;
 }

@@ -92,7 +92,7 @@ static int wall_shows_names(void)
 	int r = HELD;
 
 	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.' && strcmp(e->d_name, "pkgs")) {
+		if (e->d_name[0] != '.' && strcmp(e->d_name, "pkgs") != 0) {
 			printf("saw %s\n", e->d_name);
 			r = ESCAPED;
 		}
@@ -275,10 +275,10 @@ const struct attempt file_attempts[] = {{"read-sibling", read_sibling}, {"read-r
 	{"wall-shows-names", wall_shows_names}, {"read-vx-directory", read_vx_directory}, {"read-git-directory", read_git_directory},
 	{"write-git-hook", write_git_hook}, {"write-denied-hook", write_denied_hook}, {"rename-ancestor-of-deny", rename_ancestor_of_deny},
 	{"write-nested-deny", write_nested_deny}, {"rename-ancestor-of-nested-deny", rename_ancestor_of_nested_deny},
-	{"replace-nested-deny-from-inside", replace_nested_deny_from_inside},
-	{"replace-denied-file", replace_denied_file}, {"write-through-open-parent", write_through_open_parent},
-	{"rename-granted-directory", rename_granted_directory}, {"read-credentials", read_credentials}, {"uncover-credentials", uncover_credentials},
-	{"read-through-magic-links", read_through_magic_links}, {"read-proc-mounts-source", read_proc_mounts_source},
-	{"open-device-memory", open_device_memory}, {"make-device", make_device}, {"write-dev", write_dev}, {"read-host-shm", read_host_shm},
-	{"write-sysfs", write_sysfs}, {"cgroup-release-agent", cgroup_release_agent}, {"write-etc", write_etc},
-	{"overwrite-program", overwrite_program}, {"open-by-handle", open_by_handle}, {"give-away-ownership", clear_immutable}, {NULL, NULL}};
+	{"replace-nested-deny-from-inside", replace_nested_deny_from_inside}, {"replace-denied-file", replace_denied_file},
+	{"write-through-open-parent", write_through_open_parent}, {"rename-granted-directory", rename_granted_directory},
+	{"read-credentials", read_credentials}, {"uncover-credentials", uncover_credentials}, {"read-through-magic-links", read_through_magic_links},
+	{"read-proc-mounts-source", read_proc_mounts_source}, {"open-device-memory", open_device_memory}, {"make-device", make_device},
+	{"write-dev", write_dev}, {"read-host-shm", read_host_shm}, {"write-sysfs", write_sysfs}, {"cgroup-release-agent", cgroup_release_agent},
+	{"write-etc", write_etc}, {"overwrite-program", overwrite_program}, {"open-by-handle", open_by_handle},
+	{"give-away-ownership", clear_immutable}, {NULL, NULL}};

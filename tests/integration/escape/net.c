@@ -74,8 +74,8 @@ static int interfaces(void)
 	int r = HELD;
 
 	for (struct if_nameindex *p = i; p && p->if_index; p++)
-		if (strcmp(p->if_name, "lo") && strcmp(p->if_name, "tunl0") && strcmp(p->if_name, "sit0") && strncmp(p->if_name, "gre", 3) &&
-			strncmp(p->if_name, "erspan", 6) && strncmp(p->if_name, "ip", 2)) {
+		if (strcmp(p->if_name, "lo") != 0 && strcmp(p->if_name, "tunl0") != 0 && strcmp(p->if_name, "sit0") != 0 &&
+			strncmp(p->if_name, "gre", 3) != 0 && strncmp(p->if_name, "erspan", 6) != 0 && strncmp(p->if_name, "ip", 2) != 0) {
 			printf("interface %s\n", p->if_name);
 			r = ESCAPED;
 		}

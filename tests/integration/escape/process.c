@@ -125,7 +125,6 @@ static int shared_region(void)
 }
 static int environment(void)
 {
-	extern char **environ;
 	int r = HELD;
 
 	for (char **e = environ; *e; e++)
