@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# A turbo.json's tasks run again when what they are keyed by changes, in each way that a run can be cut short (hits, keys that are taken over, the memory of a run with
+# nothing to do): ignored files that inputs name, globalDependencies, variables of a framework, tracked outputs.
+. "$(dirname "$0")/../lib.sh"
+. "$SRC/tests/vx.sh"
+
+turbo() {
+	new_repo "$W/ws$((++n))"
+	put package.json '{ "name": "root", "workspaces": ["p/*"], "packageManager": "npm@10.0.0" }'
+	put turbo.json "$1"
+	put .gitignore $'.env*\ndist\nnode_modules\n.vx\n'
+	put p/a/package.json "{ \"name\": \"a\", \"scripts\": { \"build\": \"echo a >>$W/ran; mkdir -p dist; cp in dist/\" }, \"devDependencies\": { \"vite\": \"5\" } }"
+	put p/a/in 1
+	git add -A
+	git commit -qm one
+	: >"$W/ran"
+}
+n=0
+# settles: runs until a run has nothing to do, and two more
+settle() {
+	for _ in 1 2 3; do vx run build --all; done
+	sleep 0.02
+	vx run build --all
+	: >"$W/ran"
+	vx run build --all
+	is "$1: nothing to do" "$rc $(ran)" '0 '
+}
+# changed NAME: the next run runs it, the one behind that does not
+changed() {
+	vx run build --all
+	is "$1" "$rc $(ran)" '0 a'
+	vx run build --all
+	is "$1, once" "$rc $(ran)" '0 '
+}
+
+turbo '{ "tasks": { "build": { "inputs": ["$TURBO_DEFAULT$", ".env", "$TURBO_ROOT$/.env.shared", "../../.env.up"], "outputs": ["dist/**"] } } }'
+settle 'ignored inputs'
+put p/a/.env 1
+changed 'an ignored file that inputs name comes'
+put p/a/.env 2
+changed 'it changes'
+rm p/a/.env
+vx run build --all
+is 'it goes: a hit on what was before' "$rc $(ran)" '0 '
+put .env.shared 1
+changed 'one at the root'
+put .env.up 1
+changed 'one above, by ..'
+put p/a/.env.other 1
+vx run build --all
+is 'one that is not named' "$rc $(ran)" '0 '
+put p/a/new x
+changed 'beside them every file counts'
+
+turbo '{ "globalDependencies": [".env", "conf/**"], "tasks": { "build": { "outputs": ["dist/**"] } } }'
+settle 'globalDependencies'
+put .env 1
+changed 'an ignored one comes'
+put conf/x 1
+changed 'one of a directory comes'
+put conf/x 2
+changed 'it changes'
+
+turbo '{ "tasks": { "build": { "outputs": ["dist/**"], "env": ["!VITE_NO"] } } }'
+settle 'a framework'
+export VITE_X=1
+changed 'a variable of it is set'
+export VITE_X=2
+changed 'it changes'
+export VITE_NO=1 OTHER=1
+vx run build --all
+is 'one that is taken out, and another one' "$rc $(ran)" '0 '
+unset VITE_X VITE_NO OTHER
+vx run build --all
+is 'unset again: a hit' "$rc $(ran)" '0 '
+
+turbo '{ "tasks": { "build": { "inputs": ["in"], "outputs": ["dist/**", "gen/**"] } } }'
+put p/a/gen/kept 1
+git add p/a/gen
+settle 'a tracked output'
+put p/a/gen/kept 2
+changed 'a tracked output that is edited'
+put p/a/README.md x
+vx run build --all
+is 'what is neither input nor output' "$rc $(ran)" '0 '
+
+# what would take the sources along
+turbo '{ "tasks": { "build": { "outputs": ["**"] } } }'
+git rm -q -r --cached p
+vx run build --all
+like 'outputs of everything: said' "$err" '^vx run: a#build is not cached: its outputs "\*\*" take its own package.json'
+is 'it runs' "$(ran)" a
+is 'and what is not committed is still there' "$(ls p/a | tr '\n' ' ')" 'dist in package.json '
+done_testing
