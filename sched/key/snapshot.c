@@ -273,13 +273,40 @@ static int write_file(const struct vx_snapshot *s, const struct header *h, const
 	return r;
 }
 
+static bool moved(const struct vx_fact *f)
+{
+	return f->kind == VX_SEEN_DIR && !vx_fact_holds(f);
+}
+
+static bool fact_stays(void *arg, const struct vx_fact *f)
+{
+	(void)arg;
+	return !moved(f);
+}
+
+/* Has the run itself changed a directory that the plan was read from (its outputs came to be)? Then nobody will ever take what would be kept. */
+static bool outdated(const struct vx_snapshot *s)
+{
+	struct vx_buf one = VX_BUF(2U * VX_MAX_PATH + sizeof(struct vx_fact) + 16);
+	bool yes = s->taken && !vx_snapshot_each_fact(s, fact_stays, NULL);
+	for (uint32_t i = 0; i < s->facts.n && !yes; i++) {
+		if (s->facts.v[i].kind != VX_SEEN_DIR)
+			continue;
+		vx_buf_clear(&one);
+		vx_fact_put(&one, &s->facts.v[i]);
+		yes = moved((const void *)one.data);
+	}
+	vx_buf_free(&one);
+	return yes;
+}
+
 int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed)
 {
 	struct vx_buf facts = VX_BUF(MAX_FACTS_BYTES);
 	struct header h = {.magic = MAGIC, .build = s->build, .asked = s->asked};
 	struct vx_image im = s->im;
 	int r = 0;
-	if (!vx_snapshot_keeps(s) || (s->taken && !vx_snapshot_seed(s)))
+	if (!vx_snapshot_keeps(s) || (s->taken && !vx_snapshot_seed(s)) || outdated(s))
 		return 0;
 	if (s->taken) { /* the plan is in the image already and its facts were proven: the seed alone is new */
 		struct vx_image_root *root = (void *)s->im.base;

@@ -52,6 +52,15 @@ run; sleep 0.1; run
 echo more >>packages/d/src/a.c
 run
 is 'an edit costs the keys of its project alone' "$(taken)" 6
+sleep 0.1
+run
+kept=$(stat -c %i .vx/plan)
+rm -rf packages/b/dist
+run
+is 'a run that changes what its plan was read from keeps none' "$(stat -c %i .vx/plan)" "$kept"
+sleep 0.1
+run
+isnt 'the next one does' "$(stat -c %i .vx/plan)" "$kept"
 
 edit() {
 	case $1 in
