@@ -16,8 +16,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Saves that may wait for their rows to be committed, beside those under way: a whole group of them. */
-#define SAVES_WAITING 64
+/* Saves that may wait for their rows to be committed, beside those under way. Each keeps its log (up to 16 MiB) until then. */
+#define SAVES_WAITING 32
 
 /* Signals come through a descriptor while the run lasts; the mask before it is put back at the end. */
 static int take_signals(struct loop *l, sigset_t *ret_old)
