@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const project_keys[] = {"$schema", "tags", "tasks", NULL};
@@ -32,6 +33,10 @@ struct loader {
 	struct known *known;
 	uint32_t n_known, cap_known;
 	struct vx_arena texts;
+	struct vx_map by_task; /* the same for single tasks: everything that a declaration is made from -> shared */
+	const struct vx_task_decl **shared;
+	uint32_t n_shared, cap_shared;
+	struct vx_buf said;
 	struct js_results js;
 	struct vx_buf print;
 };
@@ -95,12 +100,33 @@ struct decls {
 static int add_task(
 	struct loader *l, const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct decls *out)
 {
+	const char *const words[] = {c->source ? c->source : c->file, c->task, script ? script : "", script ? "script" : "", c->source ? "own" : ""};
+
+	vx_buf_clear(&l->said);
+	vx_buf_add(&l->said, &fallback, sizeof fallback);
+	for (size_t i = 0; i < VX_ARRAY_LEN(words); i++)
+		vx_buf_add(&l->said, words[i], strlen(words[i]) + 1);
+	if (own)
+		vx_json_write(own, false, &l->said);
+	uint32_t k = l->said.overflow ? VX_MAP_NONE : vx_map_get(&l->by_task, l->said.data, l->said.len);
+	if (k != VX_MAP_NONE) {
+		out->v[out->n++] = l->shared[k];
+		return 0;
+	}
 	struct vx_task_decl *t = vx_arena_alloc(l->a, sizeof *t);
 	int r = cfg_task(c, own, fallback, script, t);
-
-	if (r == 0)
-		out->v[out->n++] = t;
-	return r;
+	if (r < 0)
+		return r;
+	out->v[out->n++] = t;
+	if (l->n_shared == l->cap_shared) {
+		l->cap_shared = l->cap_shared ? l->cap_shared * 2 : 64;
+		l->shared = vx_xrealloc(l->shared, l->cap_shared * sizeof(struct vx_task_decl *));
+	}
+	l->shared[l->n_shared] = t;
+	if (!l->said.overflow)
+		vx_map_put(&l->by_task, vx_arena_dup(&l->texts, l->said.data, l->said.len), l->said.len, l->n_shared);
+	l->n_shared++;
+	return 0;
 }
 
 /* The tasks that the project's own file lists, each over the workspace default of its name. */
@@ -285,6 +311,7 @@ int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *e
 		.err = err,
 		.base = {-1, ws->root},
 		.text = VX_BUF(VX_MAX_CONFIG_BYTES),
+		.said = VX_BUF(2 * (size_t)VX_MAX_CONFIG_BYTES),
 		.print = VX_BUF(2 * (size_t)VX_MAX_CONFIG_BYTES)};
 
 	ws->settings = (struct vx_ws_settings){.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true, .turbo = ws->settings.turbo};
@@ -293,6 +320,9 @@ int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *e
 		return vx_err_set(err, l.base.fd, "cannot enter %s: %s", ws->root, vx_strerror(l.base.fd));
 	int r = ws->settings.turbo ? turbo_load(ws, &l.base, a, err) : load_vx(&l);
 	vx_map_free(&l.by_text);
+	vx_map_free(&l.by_task);
+	vx_buf_free(&l.said);
+	free(l.shared);
 	vx_arena_free(&l.texts);
 	vx_buf_free(&l.print);
 	vx_buf_free(&l.text);

@@ -144,21 +144,21 @@ static void collect_project(struct builder *b, uint32_t p, const char *base, str
 	}
 }
 
-static int check_project(struct builder *b, uint32_t p, const struct entries *ws_out)
+/* `in` and `out` are room that every project uses again. */
+static int check_project(struct builder *b, uint32_t p, const struct entries *ws_out, struct entries *in, struct entries *out)
 {
-	struct entries in = {0}, out = {0};
-
 	/* Among themselves relative to the project: joining the directory to thousands of patterns is most of the cost. */
-	collect_project(b, p, ".", &in, &out);
-	int r = compare_outputs(b, &out, &out);
+	in->n = out->n = 0;
+	collect_project(b, p, ".", in, out);
+	int r = compare_outputs(b, out, out);
 	if (r == 0)
-		r = compare_inputs(b, &in, &out);
+		r = compare_inputs(b, in, out);
 	if (r < 0 || ws_out->n == 0)
 		return r;
-	in.n = out.n = 0;
-	collect_project(b, p, b->ws->projects[p].dir, &in, &out);
-	r = compare_outputs(b, &out, ws_out);
-	return r == 0 ? compare_inputs(b, &in, ws_out) : r;
+	in->n = out->n = 0;
+	collect_project(b, p, b->ws->projects[p].dir, in, out);
+	r = compare_outputs(b, out, ws_out);
+	return r == 0 ? compare_inputs(b, in, ws_out) : r;
 }
 
 /* workspaceFiles as inputs against every output of the workspace: each only with the projects that its literal prefix can reach. */
@@ -192,7 +192,7 @@ static int check_workspace_inputs(struct builder *b, const struct entries *ws_in
 
 int check_files(struct builder *b)
 {
-	struct entries ws_in = {0}, ws_out = {0};
+	struct entries ws_in = {0}, ws_out = {0}, in = {0}, out = {0};
 
 	for (uint32_t d = 0; d < b->n_decls; d++) {
 		const struct vx_task_decl *t = decl_of(b, d);
@@ -206,7 +206,7 @@ int check_files(struct builder *b)
 	for (uint32_t p = 0; p < b->ws->n_projects && r == 0; p++) {
 		const struct vx_project *project = &b->ws->projects[p];
 		if (project->n_tasks && (ws_out.n || vx_map_put(&seen, &project->tasks, sizeof project->tasks, p)))
-			r = check_project(b, p, &ws_out);
+			r = check_project(b, p, &ws_out, &in, &out);
 	}
 	vx_map_free(&seen);
 	if (r < 0)
