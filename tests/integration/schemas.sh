@@ -60,7 +60,8 @@ def members(s, at):
 bad = []
 for f in sys.argv[2:]:
     bad += [f"{f}: {b}" for b in check(json.load(open(f)), schema, "", "")]
-bad += [f"never seen: {m}" for m in sorted(set(members(schema, "")) - seen)]
+maybe = {".tasks[].result.peakBytes", ".tasks[].result.peakOf"}  # not every build and machine can tell
+bad += [f"never seen: {m}" for m in sorted(set(members(schema, "")) - seen - maybe)]
 print("\n".join(bad[:20]))
 sys.exit(bool(bad))
 PY
