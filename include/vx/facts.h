@@ -28,7 +28,7 @@ enum vx_seen_kind {
 struct vx_seen_stat {
 	uint64_t dev, ino, size;
 	int64_t mtime_s, ctime_s;
-	uint32_t mtime_ns, ctime_ns, mode;
+	uint32_t mtime_ns, ctime_ns, mode, unused; /* 0, so that two can be compared as bytes */
 };
 
 struct vx_seen {

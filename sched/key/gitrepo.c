@@ -85,7 +85,7 @@ static bool valid_head(struct finder *f, const char *gitdir)
 		return false;
 	if (S_ISLNK(st.st_mode))
 		return vx_readlink(AT_FDCWD, path, text, sizeof text) > 0 && vx_starts_with(text, "refs/");
-	if (read_line(f, path, text) < 0)
+	if (read_line(f, path, text) != 0)
 		return false;
 	if (vx_starts_with(text, "ref:")) {
 		const char *p = text + 4;
@@ -158,7 +158,7 @@ static int parse_file(struct finder *f, const char *path);
 
 static int include(struct finder *f, const char *value)
 {
-	const char *path;
+	const char *path = NULL;
 	int r = expand_path(f, value, &path);
 	if (r)
 		return f->probing ? 0 : r;
@@ -390,7 +390,7 @@ int vx_gitrepo_at(const char *dir, struct vx_arena *a, struct vx_gitrepo *ret, c
 {
 	struct vx_gitrepo repo = {0};
 	struct finder f = {.a = a, .r = &repo, .why = why, .cap = cap};
-	const char *gitdir, *common;
+	const char *gitdir = NULL, *common = NULL;
 	int r = open_dotgit(&f, dir, &gitdir, &common);
 	if (r < 0)
 		return r == -EINVAL ? -ENOENT : r;
