@@ -31,7 +31,7 @@ struct vx_lane_opts {
 	struct vx_store *store;
 	const char *root;                             /* canonical workspace root */
 	uint32_t slots;                               /* concurrency */
-	bool (*tracked)(void *arg, const char *path); /* tracked by git: never cleaned */
+	bool (*tracked)(void *arg, const char *path); /* by git, or it describes a project: never cleaned */
 	void *arg;
 };
 

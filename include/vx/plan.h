@@ -61,6 +61,10 @@ struct vx_task_decl {
 	bool in_project;
 };
 
+/* Of the names that a framework adds this one counts only where VX_SKEW_SWITCH is set to 1. */
+#define VX_SKEW_ID "VERCEL_DEPLOYMENT_ID"
+#define VX_SKEW_SWITCH "VERCEL_SKEW_PROTECTION_ENABLED"
+
 struct vx_project {
 	const char *name;
 	const char *dir;
@@ -73,9 +77,9 @@ struct vx_project {
 	struct vx_strs nested;                   /* directories of projects nested in this one */
 	const struct vx_task_decl *const *tasks; /* declaration order; equal ones may be shared between projects */
 	uint32_t n_tasks;
-	const char *version; /* of the manifest; NULL when not given */
-	uint32_t files;      /* enum vx_dir_files: which of the files that matter its directory has */
-	uint32_t framework;  /* under turbo.json: for vx_framework_env; 0 none */
+	const char *version;          /* of the manifest; NULL when not given */
+	uint32_t files;               /* enum vx_dir_files: which of the files that matter its directory has */
+	struct vx_strs framework_env; /* under turbo.json: names (with `*`) of variables that its framework builds into results */
 };
 
 /* Files of a project's directory that planning cares about; bits of vx_project.files. */

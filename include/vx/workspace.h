@@ -17,11 +17,6 @@ int vx_workspace_load(const char *root, struct vx_arena *a, struct vx_workspace 
 /* The project whose directory holds `dir` most narrowly; VX_MAP_NONE when none does. */
 uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir);
 
-/* Turborepo's framework inference: the environment names (with `*`) of vx_project.framework. VX_SKEW_ID counts only where VX_SKEW_SWITCH is set to 1. */
-#define VX_SKEW_ID "VERCEL_DEPLOYMENT_ID"
-#define VX_SKEW_SWITCH "VERCEL_SKEW_PROTECTION_ENABLED"
-struct vx_strs vx_framework_env(uint32_t framework);
-
 /* Semantic versions, node-semver's grammar: does `version` satisfy `range`? false also for what does not parse. */
 bool vx_semver_satisfies(const char *version, const char *range);
 

@@ -4,7 +4,6 @@
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/path.h"
-#include "vx/workspace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -160,7 +159,7 @@ static int take_inputs(const struct cfg *c, const struct turbo_chain *chain, con
 /* Variables that the package's framework builds into its results, behind those of the file. */
 static void infer_env(const struct vx_project *p, struct vx_arena *a, struct vx_strlist *env, struct vx_cache_decl *d)
 {
-	struct vx_strs inferred = vx_framework_env(p->framework);
+	struct vx_strs inferred = p->framework_env;
 	const char *skew = getenv(VX_SKEW_SWITCH);
 
 	for (uint32_t i = 0; i < inferred.n; i++) {
@@ -245,14 +244,29 @@ static const char *script_of(const struct vx_project *p, const char *name)
 	return NULL;
 }
 
+/* Without the entries that name such a file, which is then meant: a build that writes its own manifest. It is never cleaned (vx/lane.h, `tracked`). */
+static struct vx_strs not_named(const struct cfg *c, struct vx_strs out, const char *const *own)
+{
+	struct vx_strlist l = {0};
+
+	for (uint32_t i = 0; i < out.n; i++) {
+		bool named = false;
+		for (const char *const *o = own; *o && !named; o++)
+			named = strcmp(out.v[i], *o) == 0;
+		if (!named)
+			vx_strlist_add(&l, c->a, out.v[i]);
+	}
+	return vx_strlist_done(&l);
+}
+
 /* Turborepo removes nothing before a command runs and so allows outputs such as "**"; here they would take the sources along. Such a task runs, but is not cached. */
 static bool takes_own_files(const struct cfg *c, const struct turbo_chain *chain, const struct vx_project *p, const struct vx_task_decl *t)
 {
 	static const char *const own[] = {"package.json", "turbo.json", "turbo.jsonc", NULL}, *const root[] = {"package.json", "turbo.json", NULL};
-	const char *entry, *file = cfg_taken(t->cache.out_files, own, &entry);
+	const char *entry, *file = cfg_taken(not_named(c, t->cache.out_files, own), own, &entry);
 
 	if (!file)
-		file = cfg_taken(t->cache.out_workspace_files, root, &entry);
+		file = cfg_taken(not_named(c, t->cache.out_workspace_files, root), root, &entry);
 	if (file)
 		vx_strlist_add(chain->warnings, c->a,
 			vx_arena_printf(c->a,

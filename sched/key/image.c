@@ -10,7 +10,7 @@
 
 /* When one of these fails: copy the new member below, then put the new size here. */
 _Static_assert(sizeof(struct vx_workspace) == 224, "struct vx_workspace has changed");
-_Static_assert(sizeof(struct vx_project) == 120, "struct vx_project has changed");
+_Static_assert(sizeof(struct vx_project) == 136, "struct vx_project has changed");
 _Static_assert(sizeof(struct vx_task_decl) == 520, "struct vx_task_decl has changed");
 _Static_assert(sizeof(struct vx_exec_decl) == 280, "struct vx_exec_decl has changed");
 _Static_assert(sizeof(struct vx_cache_decl) == 144, "struct vx_cache_decl has changed");
@@ -185,6 +185,7 @@ static void fix_project(struct copier *c, struct vx_project *p)
 	p->deps = put(c, p->deps, p->n_deps * sizeof *p->deps);
 	p->nested = put_strs(c, p->nested);
 	p->version = put_str(c, p->version);
+	p->framework_env = put_strs(c, p->framework_env);
 	const struct vx_task_decl **v = room(c, (p->n_tasks + 1) * sizeof *v);
 	for (uint32_t i = 0; i < p->n_tasks && !c->full; i++)
 		v[i] = put_decl(c, p->tasks[i]);

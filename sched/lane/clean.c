@@ -44,7 +44,7 @@ void vx_do_clean(struct vx_hand *h, const struct vx_job *j)
 	if (r == 0)
 		r = clean_walked(h, &j->outputs, &w, &f, &kept);
 	if (r == 0 && kept)
-		snprintf(text, sizeof text, "its output %.500s is tracked by git: such files are never cleaned", kept);
+		snprintf(text, sizeof text, "its output %.500s is tracked by git, or describes a project: such files are never cleaned", kept);
 	if (r < 0)
 		snprintf(text, sizeof text, "its outputs could not be cleaned: %s", f.text);
 	else

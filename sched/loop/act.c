@@ -4,6 +4,7 @@
 #include "vx/assert.h"
 #include "vx/clock.h"
 #include "vx/limits.h"
+#include "vx/workspace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,10 +31,26 @@ bool loop_start_pool(struct loop *l)
 	return true;
 }
 
+/* A manifest or configuration where a project has it: never removed, even where git does not know it yet and outputs name it. */
+static bool describes_project(const struct vx_workspace *ws, const char *path)
+{
+	static const char *const names[] = {
+		"package.json", "vx.json", "vx.jsonc", "turbo.json", "turbo.jsonc", "pnpm-workspace.yaml", "vx.workspace.json", "vx.workspace.jsonc"};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t n = slash ? (size_t)(slash - path) : 0;
+	bool found = false;
+	for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
+		found = strcmp(name, names[i]) == 0;
+	if (!found || !n)
+		return found;
+	uint32_t p = vx_workspace_project_at(ws, path);
+	return p != VX_MAP_NONE && strncmp(ws->projects[p].dir, path, n) == 0 && ws->projects[p].dir[n] == 0;
+}
+
 static bool tracked(void *arg, const char *path)
 {
 	struct loop *l = arg;
-	return l->keyer && vx_keyer_tracked(l->keyer, path);
+	return (l->keyer && vx_keyer_tracked(l->keyer, path)) || describes_project(&l->plan->ws, path);
 }
 
 bool loop_start_lane(struct loop *l)

@@ -153,8 +153,9 @@ static uint32_t target_as_turbo(const struct maker *m, const struct vx_project *
 		return VX_MAP_NONE;
 	if (vx_starts_with(s, "link:") || vx_starts_with(s, "file:"))
 		return p;
-	s += vx_starts_with(s, "npm:") ? 4 : 0;
-	if (strchr(s, ':') || strchr(s, '@'))
+	bool npm = vx_starts_with(s, "npm:");
+	s += npm ? 4 : 0;
+	if (strchr(s, ':') || (npm && *s && strchr(s + 1, '@'))) /* an alias with a range; without one it is no range at all, and counts */
 		return VX_MAP_NONE;
 	return m->ws->projects[p].version ? (satisfied(&m->ws->projects[p], s) ? p : VX_MAP_NONE) : vx_streq(s, "*") ? p : VX_MAP_NONE;
 }

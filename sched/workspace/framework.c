@@ -2,7 +2,7 @@
  * table is that of Turborepo 2.11 (docs: "Framework Inference"); the first entry that fits counts. */
 #include "manifest.h"
 
-#include "vx/workspace.h"
+#include "vx/plan.h"
 
 #include <string.h>
 
@@ -51,22 +51,16 @@ static bool fits(const struct framework *f, const struct vx_manifest *m)
 	return false;
 }
 
-uint32_t vx_framework_of(const struct vx_manifest *m)
-{
-	for (uint32_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (fits(&table[i], m))
-			return i + 1;
-	return 0;
-}
-
-struct vx_strs vx_framework_env(uint32_t framework)
+struct vx_strs vx_framework_env(const struct vx_manifest *m)
 {
 	struct vx_strs s = {0};
 
-	if (framework) {
-		s.v = table[framework - 1].env;
-		while (s.n < 16 && s.v[s.n])
-			s.n++;
-	}
+	for (uint32_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (fits(&table[i], m)) {
+			s.v = table[i].env;
+			while (s.n < 16 && s.v[s.n])
+				s.n++;
+			break;
+		}
 	return s;
 }

@@ -33,8 +33,8 @@ struct vx_manifest {
 int vx_manifest_parse(
 	const char *text, size_t n, const char *where, struct vx_arena *keep, struct vx_arena *scratch, struct vx_manifest *ret, struct vx_err *err);
 
-/* framework.c: which framework a package is built with, for vx_framework_env (workspace.h); 0 none that is known. */
-uint32_t vx_framework_of(const struct vx_manifest *m);
+/* framework.c: the variables (names with `*`) of the framework that a package is built with. Static; none where no framework is known. */
+struct vx_strs vx_framework_env(const struct vx_manifest *m);
 
 struct vx_pnpm_workspace {
 	struct vx_strs packages;

@@ -186,7 +186,7 @@ static int add_project(struct loader *l, const char *dir, uint32_t files, const 
 		.n_scripts = m->n_scripts,
 		.version = m->version,
 		.files = files,
-		.framework = ws->settings.turbo ? vx_framework_of(m) : 0,
+		.framework_env = ws->settings.turbo ? vx_framework_env(m) : (struct vx_strs){0},
 	};
 	l->manifests[i] = *m;
 	ws->n_projects++;

@@ -164,4 +164,15 @@ is 'a worktree' "$rc $(ran)" '0 a'
 vx run build --all
 is 'hits' "$rc $(ran)" '0 '
 
+# a build of a turbo.json whose outputs name its own manifest, before git knows the project
+workspace "$W/manifest"
+put turbo.json '{ "tasks": { "build": { "outputs": ["package.json", "dist/**"] } } }'
+put p/a/package.json "{ \"name\": \"a\", \"scripts\": { \"build\": \"echo a >>$W/ran; mkdir -p dist; cp package.json dist/\" } }"
+put p/a/package-lock.json '{}'
+vx run build --all
+is 'a manifest among the outputs is not cleaned' "$rc $(ran) $(test -s p/a/dist/package.json && echo kept)" '0 a kept'
+rm -r p/a/dist
+vx run build --all
+is 'and the task is cached' "$rc $(ran) $(test -s p/a/dist/package.json && echo restored)" '0  restored'
+
 done_testing

@@ -98,6 +98,8 @@ static void test_edges(void **state)
 	write_member(&p, "any", ",\"dependencies\":{\"none\":\"*\"}");
 	write_member(&p, "file", ",\"dependencies\":{\"b\":\"file:../b\"}");
 	write_member(&p, "npm", ",\"dependencies\":{\"b\":\"npm:b@^2.0.0\"}");
+	write_member(&p, "own", ",\"dependencies\":{\"b\":\"npm:@x/b\",\"none\":\"npm:@x/b@^1.0.0\"}");
+	write_member(&p, "odd", ",\"dependencies\":{\"b\":\"x@1.0.0\"}");
 	write_member(&p, "alias", ",\"dependencies\":{\"x\":\"workspace:b@*\",\"y\":\"workspace:none@^1\"}");
 	load(&p, "build");
 	assert_string_equal(plan_ids(&p, "peer#build"), "");
@@ -106,6 +108,8 @@ static void test_edges(void **state)
 	assert_string_equal(plan_ids(&p, "any#build"), "none#build");
 	assert_string_equal(plan_ids(&p, "file#build"), "b#build");
 	assert_string_equal(plan_ids(&p, "npm#build"), "");
+	assert_string_equal(plan_ids(&p, "own#build"), "b#build"); /* what is no range counts */
+	assert_string_equal(plan_ids(&p, "odd#build"), "b#build");
 	assert_string_equal(plan_ids(&p, "alias#build"), "b#build");
 	plan_close(&p);
 }
@@ -177,8 +181,8 @@ static void test_global_block(void **state)
 /* Outputs are removed before a command runs; those that would take the sources along are none. */
 static void test_outputs_of_everything(void **state)
 {
-	static const char *const lists[] = {"\"**\"", "\"./**\"", "\"*.json\"", "\"$TURBO_ROOT$/**\"", "\"**\",\"!package.json\",\"!turbo.json*\"",
-		"\"dist/**\"", "\"**/dist/**\""};
+	static const char *const lists[] = {"\"**\"", "\"./**\"", "\"*.json\"", "\"$TURBO_ROOT$/**\"", "\"package.json\",\"**\"",
+		"\"package.json\",\"dist/**\"", "\"**\",\"!package.json\",\"!turbo.json*\"", "\"dist/**\"", "\"**/dist/**\""};
 	struct plan p;
 
 	(void)state;
@@ -190,9 +194,9 @@ static void test_outputs_of_everything(void **state)
 		vxt_write(p.dir, "turbo.json", text);
 		write_member(&p, "app", "");
 		load(&p, "build");
-		if (plan_task(&p, "app#build")->decl->has_cache != (i >= 4))
+		if (plan_task(&p, "app#build")->decl->has_cache != (i >= 5))
 			fail_msg("%s", lists[i]);
-		assert_int_equal(p.ws.warnings.n, i < 4);
+		assert_int_equal(p.ws.warnings.n, i < 5);
 		plan_close(&p);
 	}
 }
