@@ -283,6 +283,8 @@ class Steps:
                 os.utime(f, ns=(st.st_atime_ns, st.st_mtime_ns))
             elif how == 4:  # through another name
                 other = os.path.join(self.g.top, "other").encode()
+                if os.path.lexists(other):
+                    os.unlink(other)
                 os.link(f, other)
                 with open(other, "ab") as g:
                     g.write(b"wrong")
