@@ -19,8 +19,23 @@ void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret)
 		.looked_ns = f->looked_ns};
 }
 
-/* `written`: a file that has been written since counts as moved though its bytes are the same again, for nobody knows what they were in between. */
-static int input_moved(struct vx_keyer *k, const struct vx_key_input *in, bool written)
+/* Under a turbo.json tracked outputs are inputs as well (inputs.c); the command writes those itself. */
+static bool makes(struct vx_keyer *k, const struct record *r, const char *path)
+{
+	const struct vx_task *t = &k->g->tasks[r->pub.task];
+	const char *dir = k->ws->projects[t->project].dir;
+	size_t n = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1;
+	const struct decl_globs *dg;
+	if (!t->decl->has_cache || t->decl->dialect != VX_DIALECT_TURBO || vx_key_globs(k, t->decl, &dg, NULL) < 0)
+		return false;
+	if (vx_globset_match(dg->ws_outs, path, strlen(path)))
+		return true;
+	return (!n || (strncmp(path, dir, n - 1) == 0 && path[n - 1] == '/')) && vx_globset_match(dg->outs, path + n, strlen(path + n));
+}
+
+/* With a record a file that has been written since counts as moved though its bytes are the same again, for nobody knows what they were in between;
+ * but for what the command makes. */
+static int input_moved(struct vx_keyer *k, const struct record *of, const struct vx_key_input *in)
 {
 	int fd = vx_source_fd(k->src);
 	bool exec = vx_source_trusts_exec(k->src);
@@ -35,7 +50,7 @@ static int input_moved(struct vx_keyer *k, const struct vx_key_input *in, bool w
 		return 1;
 	if (vx_fstat_equal(&f.st, &was) && !vx_fstat_racy(&was, in->looked_ns))
 		return 0;
-	if (written && (f.st.size != in->size || f.st.mtime_ns != in->mtime_ns || f.st.ino != in->ino))
+	if (of && (f.st.size != in->size || f.st.mtime_ns != in->mtime_ns || f.st.ino != in->ino) && !makes(k, of, in->path))
 		return 1;
 	r = vx_identity_take(fd, in->path, vx_source_kind(k->src), exec, &f);
 	if (r == -ENOENT || r == -EBUSY)
@@ -47,13 +62,13 @@ static int input_moved(struct vx_keyer *k, const struct vx_key_input *in, bool w
 
 int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in)
 {
-	return input_moved(k, in, false);
+	return input_moved(k, NULL, in);
 }
 
 static int manifest_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
 {
 	if (r->manifest.mode) {
-		int res = input_moved(k, &r->manifest, true);
+		int res = input_moved(k, r, &r->manifest);
 		if (res == 0 && r->manifest.mode == 0120000) {
 			struct fixed_file now;
 			res = vx_key_read_through(vx_source_fd(k->src), r->manifest.path, &now);
@@ -102,7 +117,7 @@ static int each_moved(struct vx_keyer *k, const struct record *r, char *ret_what
 {
 	int res = 0;
 	for (uint32_t i = 0; res == 0 && i < r->pub.n_inputs; i++) {
-		res = input_moved(k, &r->pub.inputs[i], true);
+		res = input_moved(k, r, &r->pub.inputs[i]);
 		if (res)
 			snprintf(ret_what, cap, "%s", r->pub.inputs[i].path);
 	}
@@ -132,7 +147,7 @@ static int set_moved(struct vx_keyer *k, const struct record *r, char *ret_what,
 			snprintf(ret_what, cap, "%s", c < 0 ? x : y);
 			res = 1;
 		}
-		if (!c && !seen_same(k, now.v[i], &r->pub.inputs[i], since_ns) && (res = input_moved(k, &r->pub.inputs[i], true)) != 0)
+		if (!c && !seen_same(k, now.v[i], &r->pub.inputs[i], since_ns) && (res = input_moved(k, r, &r->pub.inputs[i])) != 0)
 			snprintf(ret_what, cap, "%s", y);
 	}
 	vx_files_free(&now);

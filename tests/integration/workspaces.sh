@@ -174,5 +174,11 @@ is 'a manifest among the outputs is not cleaned' "$rc $(ran) $(test -s p/a/dist/
 rm -r p/a/dist
 vx run build --all
 is 'and the task is cached' "$rc $(ran) $(test -s p/a/dist/package.json && echo restored)" '0  restored'
+# and once it does, the file is an input too, which the build writes with the same bytes
+put p/a/package.json "{ \"name\": \"a\", \"scripts\": { \"build\": \"echo a >>$W/ran; mkdir -p dist; cp package.json dist/; cat dist/package.json >package.json\" } }"
+git add -A
+vx run build --all
+vx run build --all
+is 'writing it with the same bytes is no change of it' "$rc $(ran) $err" '0 a '
 
 done_testing
