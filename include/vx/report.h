@@ -79,7 +79,7 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e);
 void vx_report_warn(struct vx_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* one line on stderr */
 /* Appends what has been written so far, if that is all there was to see: nothing on stderr, no live rows, nothing left out, and not too much. */
 bool vx_report_transcript(const struct vx_report *r, struct vx_buf *out);
-void vx_report_replay(struct vx_report *r, const char *p, size_t n); /* a transcript of an earlier run */
+void vx_report_replay(struct vx_report *r, const char *p, size_t n);        /* a transcript of an earlier run */
 void vx_report_counts(struct vx_report *r, const struct vx_core_counts *c); /* for the meters of the live rows; before a tick */
 void vx_report_tick(struct vx_report *r, uint64_t now_ns);
 int vx_report_next_tick_ms(const struct vx_report *r, uint64_t now_ns); /* -1: no tick is needed */

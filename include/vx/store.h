@@ -116,8 +116,8 @@ struct vx_store_item {
 	uint32_t mode;
 	uint64_t size, ino, mtime_ns, ctime_ns;
 };
-int vx_store_outputs(struct vx_store *s, const struct vx_store_known *v, uint32_t n, bool (*each)(void *arg, const struct vx_store_item *i), void *arg,
-	struct vx_store_stamp *ret_stamp);
+int vx_store_outputs(struct vx_store *s, const struct vx_store_known *v, uint32_t n, bool (*each)(void *arg, const struct vx_store_item *i),
+	void *arg, struct vx_store_stamp *ret_stamp);
 
 /* The lock of a workspace: <root>/.vx/lock, held while a run executes; released by death. Waits while another run holds it, after calling `waiting` once with
  * who holds it ("vx run (pid 4711)"); cancel_fd readable ends the wait with -ECANCELED. Makes .vx and .vx/.gitignore. Where .vx cannot be written at all (EROFS,

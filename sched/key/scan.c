@@ -61,7 +61,7 @@ struct worker {
 	struct vx_strlist nested;
 	struct listed *dirs;
 	uint32_t n_dirs, cap_dirs;
-	bool not_all; /* a directory is not among them */
+	bool not_all;  /* a directory is not among them */
 	uint32_t hint; /* the entry of the index that probably comes next */
 	char *list;
 	size_t list_n, list_cap;

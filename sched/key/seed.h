@@ -23,8 +23,8 @@ void vx_seed_begin(struct vx_keyer *k);                                 /* files
 bool vx_seed_stable(struct vx_keyer *k, uint8_t *ret);                  /* fills the stability of all tasks, if it is known */
 bool vx_seed_take(struct vx_keyer *k, uint32_t task, struct record *r); /* r's key is the one of the earlier run */
 void vx_seed_env(const struct vx_keyer *k, struct vx_strlist *ret_names, struct vx_arena *a, bool *ret_whole); /* variables that keys may fold */
-void vx_seed_env_digest(struct vx_strs names, bool whole, struct vx_strs forwarded, struct vx_digest *ret);     /* with their values, now */
-void vx_seed_note(struct vx_keyer *k, uint32_t task);                   /* a key has been made */
+void vx_seed_env_digest(struct vx_strs names, bool whole, struct vx_strs forwarded, struct vx_digest *ret);    /* with their values, now */
+void vx_seed_note(struct vx_keyer *k, uint32_t task);                                                          /* a key has been made */
 int vx_seed_keep(struct vx_keyer *k);
 void vx_seed_free(struct vx_keyer *k);
 void vx_seed_copy(struct vx_seed *to, const struct vx_seed *from, uint32_t n_tasks, uint32_t n_projects); /* same plan, arrays in place */

@@ -42,8 +42,8 @@ static bool saveable(struct loop *l, uint32_t task)
 {
 	const struct vx_task *g = &l->g->tasks[task];
 	const struct loop_task *t = &l->t[task];
-	return g->decl->has_cache && !g->decl->exec.persistent && t->keyed && !t->unsaved && !t->no_entry && l->writes && !l->first_signal && !t->stop_wanted &&
-	       !(g->decl->exec.sandboxed && l->o->sandbox == VX_SANDBOX_OFF);
+	return g->decl->has_cache && !g->decl->exec.persistent && t->keyed && !t->unsaved && !t->no_entry && l->writes && !l->first_signal &&
+	       !t->stop_wanted && !(g->decl->exec.sandboxed && l->o->sandbox == VX_SANDBOX_OFF);
 }
 
 void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)

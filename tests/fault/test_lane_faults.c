@@ -222,7 +222,8 @@ static void test_save(void **state)
 	lt_begin(&t);
 	assert_int_equal(lt_sh(&t, make_tree), 0);
 	if (stream) /* data, a hole, and data */
-		assert_int_equal(lt_sh(&t, "head -c 1500000 /dev/urandom >p/a/dist/big && truncate -s 4500000 p/a/dist/big && echo end >>p/a/dist/big"), 0);
+		assert_int_equal(
+			lt_sh(&t, "head -c 1500000 /dev/urandom >p/a/dist/big && truncate -s 4500000 p/a/dist/big && echo end >>p/a/dist/big"), 0);
 	char *before = lt_tree(vxt_path(t.root, "p"));
 	size_t step = stride() * (stream && stride() > 1 ? 2 : 1); /* megabytes each time */
 	int at = 1;
