@@ -8,16 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	PAGE_HEADER = 16,
-	NODE_HEADER = 8,
-	DB_BYTES = 48,
-	META_MAGIC_AT = 16,
-	META_DBS_AT = 40,
-	META_LAST_AT = 136,
-	META_TXN_AT = 144,
-	META_END = 152
-};
+enum { PAGE_HEADER = 16, NODE_HEADER = 8, DB_BYTES = 48 };
 enum { BRANCH = 1, LEAF = 2, OVERFLOW = 4 };
 enum { NODE_BIG = 1, NODE_DB = 2 };
 enum { INTEGER_KEY = 8, MAX_DEPTH = 32 };
@@ -164,14 +155,14 @@ int vx_pages_check(const unsigned char *file, size_t n, uint32_t page_bytes, uin
 	const unsigned char *meta = file + (txn - 1) % 2 * page_bytes; /* the newer of the two: they take turns */
 	bool good;
 
-	if (w.pages < 2 || page_bytes < META_END || u64(meta + META_TXN_AT) != txn - 1 || u32(meta + META_DBS_AT) != page_bytes)
+	if (w.pages < 2 || page_bytes < VX_META_BYTES || u64(meta + VX_META_COMMIT) != txn - 1 || u32(meta + VX_META_DBS) != page_bytes)
 		return txn == 1 && n == 0 ? 0 : -EBADMSG;
-	w.last = u64(meta + META_LAST_AT);
+	w.last = u64(meta + VX_META_LAST);
 	if (w.last > UINT32_MAX)
 		return -EFBIG;
 	w.seen = vx_xcalloc(1, w.last / 8 + 1);
 	/* the free list last: its pages are those that the others are not */
-	good = check_tree(&w, meta + META_DBS_AT + DB_BYTES, MAIN) && check_tree(&w, meta + META_DBS_AT, FREE_LIST);
+	good = check_tree(&w, meta + VX_META_DBS + DB_BYTES, MAIN) && check_tree(&w, meta + VX_META_DBS, FREE_LIST);
 	free(w.seen);
 	return good ? 0 : -EBADMSG;
 }

@@ -1,4 +1,5 @@
 /* What a store was like, for whoever wants to know whether it still is. */
+#include "pages.h"
 #include "store_int.h"
 
 #include "vx/arena.h"
@@ -11,28 +12,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where LMDB keeps its commits (lmdb 0.9, mdb.c: MDB_page, MDB_meta): the first two pages hold a header of 16 bytes, then magic, version, address, size
- * of the map, two descriptions of 48 bytes (the first begins with the size of a page), the last page's number, and the number of the commit. */
-enum { META_MAGIC = 16, META_VERSION = 20, META_PAGE_BYTES = 40, META_COMMIT = 144, META_BYTES = 152 };
-
 static uint64_t commit_of(const uint8_t *page)
 {
 	uint32_t magic, version;
 	uint64_t commit;
-	memcpy(&magic, page + META_MAGIC, 4);
-	memcpy(&version, page + META_VERSION, 4);
-	memcpy(&commit, page + META_COMMIT, 8);
+	memcpy(&magic, page + VX_META_MAGIC, 4);
+	memcpy(&version, page + VX_META_VERSION, 4);
+	memcpy(&commit, page + VX_META_COMMIT, 8);
 	return magic == 0xBEEFC0DE && version == 1 ? commit : 0;
 }
 
 /* The last commit, read from the file; 0 when it does not look as expected. vx_store_outputs compares it with LMDB's own word before anybody relies on it. */
 static uint64_t last_commit(int fd)
 {
-	_Alignas(8) uint8_t a[META_BYTES], b[META_BYTES];
+	_Alignas(8) uint8_t a[VX_META_BYTES], b[VX_META_BYTES];
 	uint32_t page;
 	if (pread(fd, a, sizeof a, 0) != (ssize_t)sizeof a)
 		return 0;
-	memcpy(&page, a + META_PAGE_BYTES, 4);
+	memcpy(&page, a + VX_META_DBS, 4);
 	if (page < 512 || page > 65536 || pread(fd, b, sizeof b, page) != (ssize_t)sizeof b)
 		return 0;
 	uint64_t x = commit_of(a), y = commit_of(b);
