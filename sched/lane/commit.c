@@ -135,7 +135,7 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 	*l->rows_tail = p;
 	l->rows_tail = &p->next;
 	l->n_rows++;
-	l->row_bytes += p->c.row_n + p->c.snap_n;
+	l->row_bytes += p->c.row_n + p->c.snap_n + p->log_bytes;
 	if (!l->committer_runs)
 		l->committer_runs = pthread_create(&l->committer, NULL, committer_main, l) == 0;
 	bool alone = !l->committer_runs;
@@ -146,8 +146,8 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 		l->rows_tail = &l->rows;
 		l->n_rows = l->n_settling = 0;
 		l->row_bytes = 0;
-	} else if (p->settles ? l->n_settling == 1 || l->n_settling >= VX_LANE_GROUP
-			      : l->n_rows == 1 || l->n_rows >= VX_LANE_SNAPS || l->row_bytes >= VX_LANE_SNAPS_BYTES) {
+	} else if (l->row_bytes >= VX_LANE_SNAPS_BYTES ||
+		   (p->settles ? l->n_settling == 1 || l->n_settling >= VX_LANE_GROUP : l->n_rows == 1 || l->n_rows >= VX_LANE_SNAPS)) {
 		pthread_cond_signal(&l->rows_more);
 	}
 	pthread_mutex_unlock(&l->lock);

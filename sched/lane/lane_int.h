@@ -22,7 +22,6 @@
 #define VX_LANE_PIECE_BYTES (1U << 20) /* of what is streamed */
 #define VX_LANE_RING_FILES 8U          /* from this many files on outputs are read through the ring */
 #define VX_LANE_BATCH 32U              /* restores taken from the queue at once */
-#define VX_LANE_GROUP 64U              /* rows that make the committer stop waiting for more */
 #define VX_LANE_GROUP_WAIT_MS 400      /* unless the last commit is as long ago as this */
 #define VX_LANE_SNAPS 512U             /* snapshots alone, which nobody waits for: this many, or */
 #define VX_LANE_SNAPS_BYTES (8U << 20) /* so much, or */
@@ -123,7 +122,8 @@ struct vx_pending {
 	bool not_portable;
 	uint32_t task, n_outputs;
 	uint64_t bytes;
-	uint64_t budget; /* given back afterwards */
+	uint64_t budget;    /* given back afterwards */
+	uint64_t log_bytes; /* the caller keeps its log until the event */
 };
 
 struct vx_cause {

@@ -184,6 +184,7 @@ static int send_row(
 			vx_snap_of(w, &s, &c->snap, &c->c.snap_n);
 		}
 		c->budget = enc.len + c->c.snap_n;
+		c->log_bytes = q->log_bytes;
 		vx_lane_budget_take(h->l, c->budget, true);
 		vx_lane_commit(h->l, c);
 	} else {

@@ -16,8 +16,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Saves that may wait for their rows to be committed, beside those under way. Each keeps its log (up to 16 MiB) until then. */
-#define SAVES_WAITING 32
+/* Saves that may wait for their rows to be committed, beside those under way: more than make a group, so that it is never the clock that they wait for. */
+#define SAVES_WAITING (2 * VX_LANE_GROUP)
+_Static_assert(SAVES_WAITING > VX_LANE_GROUP, "the last save of a group must be let in while the others wait for it");
 
 /* Signals come through a descriptor while the run lasts; the mask before it is put back at the end. */
 static int take_signals(struct loop *l, sigset_t *ret_old)
