@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "-boxhost"))
 		return vx_boxhost_main(argc, argv);
 	if (!rotate_globals(argc, argv)) {
-		vx_cli_help(0, NULL);
+		vx_cli_overview(stderr);
 		return 1; /* nothing was asked for: a script that forgot its verb must not pass */
 	}
 	const char *verb = argv[1];
@@ -63,8 +63,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(verb, "--help") || !strcmp(verb, "-h"))
 		verb = "help";
-	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
-		return vx_cli_help(2, argv);
+	/* `vx run` finds --help itself: behind `--` it is a command's own. */
+	for (int i = 2; i < argc && strcmp(verb, "run") != 0; i++)
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return vx_cli_help(2, argv);
 	for (size_t i = 0; i < VX_ARRAY_LEN(verbs); i++)
 		if (!strcmp(verbs[i].name, verb))
 			return verbs[i].run(argc - 1, argv + 1);

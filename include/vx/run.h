@@ -21,6 +21,8 @@ enum vx_dry { VX_DRY_NONE, VX_DRY_TEXT, VX_DRY_JSON, VX_DRY_FULL };
 struct vx_run_opts {
 	struct vx_strs words, forwarded, filters;
 	bool all, affected;
+	bool help;        /* --help stood among the options: print it, do nothing */
+	bool wants_tasks; /* no word at all is refused */
 	const char *affected_base;
 	const char *concurrency; /* "4", "50%", NULL */
 	enum vx_continue policy;

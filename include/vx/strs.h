@@ -30,6 +30,7 @@ bool vx_strs_has(struct vx_strs s, const char *x);
 bool vx_streq(const char *a, const char *b); /* NULL equals only NULL */
 bool vx_starts_with(const char *s, const char *prefix);
 bool vx_ends_with(const char *s, const char *suffix);
+bool vx_has_control(const char *s);                /* a byte below blank, or DEL */
 int vx_strcmp_qsort(const void *a, const void *b); /* for arrays of const char * */
 
 /* The candidate nearest to `s` by edit distance (transpositions count one), the first of equals, or NULL when none is near enough to be what was meant: at most a third

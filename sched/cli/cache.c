@@ -1,10 +1,13 @@
 /* vx cache prune|stats|verify. */
+#include "cli.h"
+
 #include "vx/arena.h"
 #include "vx/buf.h"
 #include "vx/config.h"
 #include "vx/err.h"
 #include "vx/json.h"
 #include "vx/store.h"
+#include "vx/verbs.h"
 #include "vx/workspace.h"
 
 #include <errno.h>
@@ -13,22 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-int vx_cli_cache(int argc, char **argv);
-
 struct cache_args {
 	const char *verb, *cache_dir;
 	bool json;
 	struct vx_prune_opts prune;
 };
-
-static int fail(const struct vx_err *err)
-{
-	fprintf(stderr, "vx cache: %s", err->what);
-	if (err->fix[0])
-		fprintf(stderr, " (%s)", err->fix);
-	fputc('\n', stderr);
-	return 1;
-}
 
 static int bad_value(struct vx_err *err, const char *option, const char *value, const char *fix)
 {
@@ -37,13 +29,19 @@ static int bad_value(struct vx_err *err, const char *option, const char *value, 
 	return -EINVAL;
 }
 
+static int missing_value(struct vx_err *err, const char *option)
+{
+	vx_err_set(err, -EINVAL, "%s has no value", option);
+	return vx_err_fix(err, "vx help cache says which");
+}
+
 static int take_value(struct cache_args *a, const char *name, const char *value, struct vx_err *err)
 {
 	if (strcmp(name, "--older-than") == 0)
 		return vx_parse_age(value, &a->prune.older_than_ns) < 0 ? bad_value(err, name, value, "a number and s, m, h, d or w: 30d") : 0;
 	if (strcmp(name, "--max-size") == 0) {
 		if (vx_parse_bytes(value, &a->prune.max_bytes) < 0)
-			return bad_value(err, name, value, "a number and K, M or G: 10G");
+			return bad_value(err, name, value, "bytes, or a number and K, M, G or T: 10G");
 		a->prune.max_bytes += a->prune.max_bytes == 0; /* 0 would be no limit, and nothing fits in 1 either */
 		return 0;
 	}
@@ -54,7 +52,8 @@ static int take_value(struct cache_args *a, const char *name, const char *value,
 	if (strcmp(name, "-C") == 0) {
 		if (chdir(value) == 0)
 			return 0;
-		return vx_err_set(err, -errno, "-C %s: %s", value, vx_strerror(errno));
+		vx_err_set(err, -errno, "-C %s: %s", value, vx_strerror(errno));
+		return vx_err_fix(err, "name a directory inside the workspace");
 	}
 	a->json = strcmp(value, "json") == 0;
 	return a->json || strcmp(value, "pretty") == 0 ? 0 : bad_value(err, name, value, "pretty or json");
@@ -78,7 +77,7 @@ static int parse(int argc, char **argv, struct cache_args *a, struct vx_err *err
 		}
 		int r = 0;
 		if (name && !value)
-			r = vx_err_set(err, -EINVAL, "%s needs a value", name);
+			r = missing_value(err, name);
 		else if (name)
 			r = take_value(a, name, value, err);
 		else if (strcmp(argv[i], "--dry-run") == 0 || strcmp(argv[i], "--dry") == 0)
@@ -141,6 +140,11 @@ static uint64_t num(const struct vx_json *j, const char *key)
 	return (uint64_t)vx_json_int(vx_json_get(j, key));
 }
 
+static const char *entries(uint64_t n)
+{
+	return n == 1 ? "entry" : "entries";
+}
+
 static void show_pretty(const struct cache_args *a, const struct vx_json *j)
 {
 	char b[32], c[32];
@@ -154,20 +158,21 @@ static void show_pretty(const struct cache_args *a, const struct vx_json *j)
 			printf("  orphans    %" PRIu64 ", %s (vx cache prune removes them)\n", num(j, "orphans"),
 				bytes_text(b, sizeof b, num(j, "orphanBytes")));
 	} else if (strcmp(a->verb, "prune") == 0) {
-		printf("%s %" PRIu64 " entries, %s", a->prune.dry_run ? "would remove" : "removed", num(j, "entries"),
+		printf("%s %" PRIu64 " %s, %s", a->prune.dry_run ? "would remove" : "removed", num(j, "entries"), entries(num(j, "entries")),
 			bytes_text(b, sizeof b, num(j, "bytes")));
 		if (num(j, "orphans"))
 			printf(", %" PRIu64 " orphans", num(j, "orphans"));
 		if (num(j, "temporaries"))
 			printf(", %" PRIu64 " temporaries", num(j, "temporaries"));
-		printf("; %" PRIu64 " entries, %s remain\n", num(j, "leftEntries"), bytes_text(b, sizeof b, num(j, "leftBytes")));
+		printf("; %" PRIu64 " %s, %s remain\n", num(j, "leftEntries"), entries(num(j, "leftEntries")),
+			bytes_text(b, sizeof b, num(j, "leftBytes")));
 	} else {
 		const struct vx_json *list = vx_json_get(j, "problems");
 		for (size_t i = 0; i < vx_json_len(list); i++)
 			printf("%s %s\n", vx_json_str(vx_json_get(vx_json_at(list, i), "what")),
 				vx_json_str(vx_json_get(vx_json_at(list, i), "problem")));
-		printf("%" PRIu64 " entries, %" PRIu64 " files: %s\n", num(j, "entries"), num(j, "files"),
-			vx_json_len(list) ? "damaged (what is damaged is a miss, and made anew)" : "all whole");
+		printf("%" PRIu64 " %s, %" PRIu64 " file%s: %s\n", num(j, "entries"), entries(num(j, "entries")), num(j, "files"),
+			num(j, "files") == 1 ? "" : "s", vx_json_len(list) ? "damaged (what is damaged is a miss, and made anew)" : "all whole");
 	}
 }
 
@@ -199,5 +204,5 @@ int vx_cli_cache(int argc, char **argv)
 	vx_json_free(j);
 	vx_store_close(s);
 	vx_arena_free(&arena);
-	return r < 0 ? fail(&err) : problems ? 1 : 0;
+	return r < 0 ? vx_cli_fail("cache", &err) : problems ? 1 : 0;
 }

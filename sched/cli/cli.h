@@ -5,9 +5,12 @@
 #include "vx/err.h"
 #include "vx/run.h"
 
+#include <stdio.h>
+
 int vx_cli_run(int argc, char **argv);
 int vx_cli_info(int argc, char **argv);
 int vx_cli_help(int argc, char **argv);
+void vx_cli_overview(FILE *to);
 
 /* Options of `vx run` into *o (arrays live for the process). 0, or -EINVAL with the line to print. */
 int vx_cli_parse_run(int argc, char **argv, struct vx_run_opts *o, struct vx_err *err);
@@ -20,6 +23,7 @@ int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *ret, struct vx_err 
 
 /* Prints "vx VERB: what (fix)" and returns 1. */
 int vx_cli_fail(const char *verb, const struct vx_err *err);
+void vx_cli_warn(const char *verb, struct vx_strs warnings);
 
 /* The plan on stdout: text, JSON, or JSON with every input and part of every key. Returns the exit code. */
 int vx_cli_dry(const struct vx_run_opts *o, struct vx_plan *p);

@@ -222,8 +222,7 @@ int vx_cli_dry(const struct vx_run_opts *o, struct vx_plan *p)
 	if (!r) {
 		judge_servers(&d);
 		remember(&d);
-		for (uint32_t i = 0; i < p->ws.warnings.n; i++)
-			fprintf(stderr, "vx run: %s\n", p->ws.warnings.v[i]);
+		vx_cli_warn("run", p->ws.warnings);
 		if (o->dry == VX_DRY_TEXT)
 			print_text(&d);
 		else

@@ -2,7 +2,9 @@
 #include "cli.h"
 
 #include "vx/assert.h"
+#include "vx/strs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +24,7 @@ static const char overview[] =
 static const char run_help[] =
 	"vx run [OPTIONS] [TASK | PKG#TASK ...] [-- ARGS...]\n"
 	"\n"
-	"Which tasks (none: the project of the current directory; at the root: its own task, else every project's)\n"
+	"Which tasks (without an option: those of the current directory's project; at the root: its own, else every project's)\n"
 	"  --all                       every project that declares the task\n"
 	"  --filter PAT, -F PAT        projects by name, {dir}, [git-ref], tag:pattern; with ... for dependencies and dependents; ! excludes\n"
 	"  --affected[=BASE]           what changed since BASE\n"
@@ -30,7 +32,7 @@ static const char run_help[] =
 	"How\n"
 	"  --concurrency N | N%        CPU slots (default: the CPUs this process may use)\n"
 	"  --continue[=never|deps-ok|always]   after a failure (default deps-ok; bare: always)\n"
-	"  --retry N                   attempts after a failure\n"
+	"  --retry N                   further attempts after a failure\n"
 	"  --timeout MS                time limit of each task's command\n"
 	"  --sandbox config|require|off   as declared; refuse tasks without one; run none\n"
 	"Cache\n"
@@ -44,7 +46,7 @@ static const char run_help[] =
 	"  --dry[=text|json|full]      the plan, and nothing is run\n"
 	"  --verbosity N\n"
 	"  --summarize[=PATH]          the run and every part of every key as JSON (vx-summary.json)\n"
-	"  --events PATH               one line of JSON for each change of state\n"
+	"  --events PATH               one line of JSON for each change of state; - is stdout, all else then goes to stderr\n"
 	"  --profile[=PATH]            Chrome trace (vx-profile.json)\n"
 	"  --report[=html|markdown]    a page about the run (vx-report.html, vx-report.md)\n"
 	"Environment: VX_CACHE_DIR, VX_TASK_TIMEOUT, VX_KILL_GRACE_MS, VX_IO=uring|blocking, VX_FSYNC=1, CI, NO_COLOR, FORCE_COLOR.\n"
@@ -55,7 +57,7 @@ static const char cache_help[] =
 	"vx cache stats                                                    how much there is\n"
 	"vx cache verify                                                   reads everything; exit 1 when something is damaged\n"
 	"\n"
-	"AGE: a number and s, m, h, d or w. SIZE: a number and K, M or G. All take --format pretty|json, -C DIR, --cache-dir DIR.\n";
+	"AGE: a number and s, m, h, d or w. SIZE: bytes, or a number and K, M, G or T. All take --format pretty|json, -C DIR, --cache-dir DIR.\n";
 
 static const char lock_help[] =
 	"vx lock [--check] [-C DIR]\n\nWrites vx-lock.json, the workspace with every configuration evaluated, for vx run --frozen. --check compares and\n"
@@ -64,22 +66,33 @@ static const char lock_help[] =
 static const char init_help[] =
 	"vx init [--from-turbo] [-C DIR]\n\nWrites a vx.json for each project from its scripts, or from turbo.json. Files that are there are left alone.\n";
 
-static const char info_help[] = "vx info\n\nPrints versions, the workspace, the cache and the sandbox's verdict on this machine. Changes nothing.\n";
+static const char info_help[] =
+	"vx info [--format pretty|json] [-C DIR] [--cache-dir DIR]\n\nPrints versions, the workspace, the cache and the sandbox's verdict on this machine. Changes nothing.\n";
+
+void vx_cli_overview(FILE *to)
+{
+	fputs(overview, to);
+}
 
 int vx_cli_help(int argc, char **argv)
 {
-	if (argc < 2) {
-		fputs(overview, stdout);
-		return 0;
-	}
 	static const struct {
 		const char *verb, *text;
 	} pages[] = {{"run", run_help}, {"cache", cache_help}, {"lock", lock_help}, {"init", init_help}, {"info", info_help}, {"help", overview}};
-	for (size_t i = 0; i < VX_ARRAY_LEN(pages); i++)
-		if (!strcmp(argv[1], pages[i].verb)) {
-			fputs(pages[i].text, stdout);
+	const char *names[VX_ARRAY_LEN(pages)];
+	struct vx_err err = {0};
+	for (size_t i = 0; i < VX_ARRAY_LEN(pages); i++) {
+		names[i] = pages[i].verb;
+		if (argc < 2 || !strcmp(argv[1], pages[i].verb)) {
+			fputs(argc < 2 ? overview : pages[i].text, stdout);
 			return 0;
 		}
-	fprintf(stderr, "vx help: there is no verb %s (vx help lists them)\n", argv[1]);
-	return 1;
+	}
+	const char *near = vx_nearest(argv[1], (struct vx_strs){names, VX_ARRAY_LEN(names)});
+	vx_err_set(&err, -ENOENT, "there is no verb %s", argv[1]);
+	if (near)
+		vx_err_fix(&err, "did you mean vx help %s?", near);
+	else
+		vx_err_fix(&err, "vx help lists them");
+	return vx_cli_fail("help", &err);
 }

@@ -10,11 +10,13 @@
 #include "vx/store.h"
 #include "vx/workspace.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 /* First line of `program ARG`, or why not. */
 static const char *version_of(const char *program, const char *arg, struct vx_arena *a)
@@ -31,6 +33,8 @@ static const char *version_of(const char *program, const char *arg, struct vx_ar
 	const char *text = "does not answer";
 	if (vx_spawn_capture(&s, &out, NULL, 5000, -1, &status) == 0 && status == 0 && out.len)
 		text = vx_arena_strndup(a, out.data, strcspn(out.data, "\n"));
+	if (vx_starts_with(text, "git version "))
+		text += strlen("git version ");
 	vx_buf_free(&out);
 	return vx_arena_printf(a, "%s (%s)", text, path);
 }
@@ -66,7 +70,7 @@ static const char *sandbox_verdict(struct vx_arena *a)
 	return verdict;
 }
 
-static void workspace_info(struct vx_json *o, struct vx_arena *a)
+static void workspace_info(struct vx_json *o, const char *cache_dir, struct vx_arena *a)
 {
 	static struct vx_plan p;
 	struct vx_err err = {0};
@@ -81,7 +85,7 @@ static void workspace_info(struct vx_json *o, struct vx_arena *a)
 	vx_json_set(o, "packageManager", vx_json_new_str(kinds[p.ws.kind]));
 	vx_json_set(o, "projects", vx_json_new_int(p.ws.n_projects));
 	vx_json_set(o, "configuration", vx_json_new_str(err.code ? err.what : p.ws.settings.turbo ? "turbo.json" : "vx.json"));
-	if (vx_store_dir(NULL, p.ws.settings.cache_dir, p.ws.settings.shared_store, p.ws.root, a, &dir, &err))
+	if (vx_store_dir(cache_dir, p.ws.settings.cache_dir, p.ws.settings.shared_store, p.ws.root, a, &dir, &err))
 		return;
 	struct vx_store_opts so = {.dir = dir, .workspace = p.ws.root, .read = true};
 	struct vx_store *s = NULL;
@@ -120,19 +124,59 @@ static void print_pretty(const struct vx_json *o)
 	vx_buf_free(&b);
 }
 
+/* --name VALUE or --name=VALUE, for the few that there are: 1 and the value, 0 another option, -EINVAL without a value. */
+static int valued(int argc, char **argv, int *i, const char *name, const char **ret, struct vx_err *err)
+{
+	size_t n = strlen(name);
+	if (strncmp(argv[*i], name, n) != 0)
+		return 0;
+	const char *rest = argv[*i] + n;
+	if (*rest == '=' || (*rest && name[1] != '-')) {
+		*ret = rest + (*rest == '=');
+		return 1;
+	}
+	if (*rest)
+		return 0;
+	if (*i + 1 < argc) {
+		*ret = argv[++*i];
+		return 1;
+	}
+	vx_err_set(err, -EINVAL, "%s has no value", name);
+	return vx_err_fix(err, "vx help info says which");
+}
+
+static int parse(int argc, char **argv, bool *ret_json, const char **ret_cache_dir, struct vx_err *err)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *format = NULL, *dir = NULL, *arg = argv[i];
+		int r = valued(argc, argv, &i, "--format", &format, err);
+		if (!r)
+			r = valued(argc, argv, &i, "-C", &dir, err);
+		if (!r)
+			r = valued(argc, argv, &i, "--cache-dir", ret_cache_dir, err);
+		if (r < 0)
+			return r;
+		if (dir && chdir(dir)) {
+			vx_err_set(err, -errno, "-C %s: %s", dir, vx_strerror(errno));
+			return vx_err_fix(err, "name a directory that is there");
+		}
+		if (format)
+			*ret_json = !strcmp(format, "json");
+		if (r && (!format || *ret_json || !strcmp(format, "pretty")))
+			continue;
+		vx_err_set(err, -EINVAL, "%s is not understood", format ? format : arg);
+		return vx_err_fix(err, "vx info [--format pretty|json] [-C DIR] [--cache-dir DIR]");
+	}
+	return 0;
+}
+
 int vx_cli_info(int argc, char **argv)
 {
 	bool json = false;
+	const char *cache_dir = NULL;
 	struct vx_err err = {0};
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--format=json")) {
-			json = true;
-		} else if (strcmp(argv[i], "--format=pretty") != 0) {
-			vx_err_set(&err, -1, "%s is not understood", argv[i]);
-			vx_err_fix(&err, "vx info takes --format=pretty or --format=json");
-			return vx_cli_fail("info", &err);
-		}
-	}
+	if (parse(argc, argv, &json, &cache_dir, &err))
+		return vx_cli_fail("info", &err);
 	struct vx_arena a = {0};
 	struct vx_json *o = vx_json_object();
 	struct utsname u;
@@ -144,7 +188,7 @@ int vx_cli_info(int argc, char **argv)
 	vx_json_set(o, "bwrap", vx_json_new_str(version_of("bwrap", "--version", &a)));
 	vx_json_set(o, "vxInit", vx_json_new_str(vx_cli_init_path() ? vx_cli_init_path() : "not found beside vx nor in ../libexec/vx"));
 	vx_json_set(o, "sandbox", vx_json_new_str(sandbox_verdict(&a)));
-	workspace_info(o, &a);
+	workspace_info(o, cache_dir, &a);
 	if (json) {
 		struct vx_buf b = VX_BUF(1 << 20);
 		vx_json_write_pretty(o, &b);

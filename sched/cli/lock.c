@@ -93,6 +93,20 @@ static int compare(int root_fd, const struct vx_buf *now, struct vx_err *err)
 	return r;
 }
 
+/* JSON is UTF-8. What is not (a directory's name, a command) would come back as something else. */
+static int check_text(const struct vx_buf *text, struct vx_err *err)
+{
+	static const char replaced[] = "\xef\xbf\xbd";
+	const char *at = memmem(text->data, text->len, replaced, sizeof replaced - 1), *start = at;
+	if (!at)
+		return 0;
+	while (start > text->data && start[-1] != '\n')
+		start--;
+	start += strspn(start, " ");
+	vx_err_set(err, -EILSEQ, "bytes that are not UTF-8 cannot stand in " VX_LOCK_FILE ": %.*s", (int)strcspn(start, "\n"), start);
+	return vx_err_fix(err, "name or write it in UTF-8");
+}
+
 static int lock(const struct lock_opts *o, struct vx_arena *a, struct vx_err *err)
 {
 	struct vx_buf text = VX_BUF(VX_MAX_CONFIG_BYTES);
@@ -107,6 +121,7 @@ static int lock(const struct lock_opts *o, struct vx_arena *a, struct vx_err *er
 	if (r < 0)
 		return r;
 	r = vx_config_load(&ws, a, err);
+	vx_cli_warn("lock", ws.warnings);
 	if (r == 0)
 		r = check_graph(&ws, a, err);
 	if (r == 0) {
@@ -115,6 +130,8 @@ static int lock(const struct lock_opts *o, struct vx_arena *a, struct vx_err *er
 			r = vx_err_set(
 				err, -EFBIG, "the lock would be larger than %u bytes, the most a configuration file may have", VX_MAX_CONFIG_BYTES);
 	}
+	if (r == 0)
+		r = check_text(&text, err);
 	int fd = r == 0 ? vx_open(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0) : -1;
 	if (r == 0 && fd < 0)
 		r = vx_err_set(err, fd, "cannot enter %s: %s", root, vx_strerror(fd));

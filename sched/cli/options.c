@@ -54,6 +54,8 @@ static int take_flag(struct parse *p, const char *name, const char *value)
 		p->o->frozen = true;
 	else if (!strcmp(name, "only"))
 		p->o->exclude_deps = true;
+	else if (!strcmp(name, "help"))
+		p->o->help = true;
 	else
 		p->o->no_cache = true;
 	return 0;
@@ -236,6 +238,7 @@ static int take_sandbox(struct parse *p, const char *name, const char *value)
 }
 
 static const struct option options[] = {
+	{"help", 'h', ARG_NONE, take_flag, NULL},
 	{"cwd", 'C', ARG_VALUE, take_dir, NULL},
 	{"all", 0, ARG_NONE, take_flag, NULL},
 	{"filter", 'F', ARG_VALUE, take_filter, NULL},
@@ -265,11 +268,32 @@ static const struct option options[] = {
 	{"projects", 'p', ARG_VALUE, take_filter, NULL},
 	{"target", 't', ARG_VALUE, take_target, NULL},
 	{"targets", 0, ARG_VALUE, take_target, NULL},
+	/* Turborepo's and Nx's that mean nothing here, or something else: what to write. */
 	{"output-style", 0, ARG_VALUE, NULL, "--output-logs"},
+	{"log-order", 0, ARG_VALUE, NULL, "nothing: the output of tasks is never interleaved"},
+	{"log-prefix", 0, ARG_VALUE, NULL, "nothing: lines are named where several tasks stream at once"},
 	{"daemon", 0, ARG_NONE, NULL, "nothing: vx has no daemon"},
 	{"no-daemon", 0, ARG_NONE, NULL, "nothing: vx has no daemon"},
+	{"ui", 0, ARG_VALUE, NULL, "nothing: live rows come with a terminal"},
+	{"env-mode", 0, ARG_VALUE, NULL, "nothing: tasks see what their configuration lets through"},
+	{"color", 0, ARG_NONE, NULL, "FORCE_COLOR=1 in the environment"},
+	{"no-color", 0, ARG_NONE, NULL, "NO_COLOR=1 in the environment"},
+	{"verbose", 0, ARG_NONE, NULL, "--verbosity 2"},
+	{"cache-workers", 0, ARG_VALUE, NULL, "nothing: the cache has lanes of its own"},
+	{"remote-only", 0, ARG_NONE, NULL, "--cache: there is no remote cache yet"},
+	{"remote-cache-timeout", 0, ARG_VALUE, NULL, "nothing: there is no remote cache yet"},
+	{"no-deps", 0, ARG_NONE, NULL, "--filter PKG without the dots"},
+	{"include-dependencies", 0, ARG_NONE, NULL, "--filter PKG..."},
+	{"ignore", 0, ARG_VALUE, NULL, "--filter '!{DIR}'"},
+	{"exclude", 0, ARG_VALUE, NULL, "--filter '!PKG'"},
 	{"scope", 0, ARG_VALUE, NULL, "--filter"},
 	{"since", 0, ARG_VALUE, NULL, "--affected=BASE"},
+	{"base", 0, ARG_VALUE, NULL, "--affected=BASE"},
+	{"head", 0, ARG_VALUE, NULL, "--filter '[BASE...HEAD]'"},
+	{"global-deps", 0, ARG_VALUE, NULL, "globalDependencies in turbo.json"},
+	{"root-turbo-json", 0, ARG_VALUE, NULL, "nothing: turbo.json lies in the root"},
+	{"nxBail", 0, ARG_NONE, NULL, "--continue=never"},
+	{"nx-bail", 0, ARG_NONE, NULL, "--continue=never"},
 };
 
 static const struct option *find(const char *name, size_t n)
@@ -317,7 +341,8 @@ static int take_option(struct parse *p, int argc, char **argv, int i)
 	if (opt->arg == ARG_VALUE && !value) {
 		if (i + 1 >= argc) {
 			vx_err_set(p->err, -EINVAL, "%s has no value", arg);
-			return vx_err_fix(p->err, "write --%s VALUE", opt->name);
+			return is_long ? vx_err_fix(p->err, "write --%s VALUE; vx help run says which", opt->name)
+				       : vx_err_fix(p->err, "write -%c VALUE; vx help run says which", opt->letter);
 		}
 		value = argv[i + 1];
 		took = 2;

@@ -50,6 +50,7 @@ static struct vx_snapshot *open_snapshot(const struct vx_run_opts *o, struct vx_
 	vx_strlist_add(&asked, &p->arena, p->cwd);
 	vx_strlist_add(&asked, &p->arena, o->all ? "all" : "");
 	vx_strlist_add(&asked, &p->arena, o->exclude_deps ? "exclude" : "");
+	vx_strlist_add(&asked, &p->arena, o->wants_tasks ? "tasks" : "");
 	ask(&asked, p, "filters", o->filters);
 	ask(&asked, p, "words", o->words);
 	ask(&asked, p, "names", o->exclude_names);
@@ -72,6 +73,7 @@ static int derive(const struct vx_run_opts *o, struct vx_plan *p, const char *ro
 		.affected = o->affected,
 		.affected_base = o->affected_base,
 		.words = o->words,
+		.wants_tasks = o->wants_tasks,
 		.global = vx_affected_global};
 	r = vx_select(&p->ws, &so, &p->arena, &p->sel, err);
 	if (!r)

@@ -11,21 +11,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-int vx_cli_fail(const char *verb, const struct vx_err *err)
+/* One line whatever it holds: a file name may have newlines. */
+static void say(const char *verb, const char *what, const char *fix)
 {
-	/* One line whatever it holds: a file name may have newlines. */
+	struct vx_err *err = NULL;
 	char line[sizeof err->what + sizeof err->fix + 64];
-	int n = err->fix[0] ? snprintf(line, sizeof line, "vx %s: %s (%s)", verb, err->what, err->fix)
-			    : snprintf(line, sizeof line, "vx %s: %s", verb, err->what);
-	size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+	int n = *fix ? snprintf(line, sizeof line, "vx %s: %s (%s)", verb, what, fix) : snprintf(line, sizeof line, "vx %s: %s", verb, what);
+	size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 2;
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)line[i] < ' ')
 			line[i] = line[i] == '\t' ? ' ' : '?';
 	line[len] = '\n';
 	(void)vx_write_full(2, line, len + 1);
+}
+
+int vx_cli_fail(const char *verb, const struct vx_err *err)
+{
+	say(verb, err->what, err->fix);
 	return 1;
+}
+
+void vx_cli_warn(const char *verb, struct vx_strs warnings)
+{
+	for (uint32_t i = 0; i < warnings.n; i++)
+		say(verb, warnings.v[i], "");
 }
 
 /* A task that starts vx on the workspace it is part of would wait for itself. */
@@ -39,22 +51,58 @@ static int refuse_nested(const struct vx_plan *p, struct vx_err *err)
 	return vx_err_fix(err, "declare the task in dependsOn instead of starting vx from a command");
 }
 
+/* Files that are written when all is done: what would fail then is said before anything is started. */
+static int check_file(const char *option, const char *path, struct vx_err *err)
+{
+	char dir[VX_MAX_PATH];
+	struct stat st;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	if (!path)
+		return 0;
+	size_t n = slash ? (size_t)(slash - path) + (slash == path) : 1;
+	if (!*path || n >= sizeof dir)
+		return vx_err_set(err, -EINVAL, "%s has no usable path", option);
+	memcpy(dir, slash ? path : ".", n);
+	dir[n] = 0;
+	int r = access(dir, W_OK | X_OK) ? -errno : stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? -EISDIR : 0;
+	if (!r)
+		return 0;
+	vx_err_set(err, r, "%s: %s cannot be written: %s", option, path, vx_strerror(r));
+	return vx_err_fix(err, "name a file in a directory that is there and writable: %s=PATH", option);
+}
+
+static int check_files(const struct vx_run_opts *o, struct vx_err *err)
+{
+	if (o->dry)
+		return 0;
+	int r = check_file("--summarize", o->summary_path, err);
+	if (!r)
+		r = check_file("--profile", o->profile_path, err);
+	if (!r)
+		r = check_file("--report", o->report_html, err);
+	return r ? r : check_file("--report", o->report_markdown, err);
+}
+
 int vx_cli_run(int argc, char **argv)
 {
 	struct vx_err err = {0};
 	struct vx_run_opts o;
 	if (vx_cli_parse_run(argc, argv, &o, &err))
 		return vx_cli_fail("run", &err);
+	if (o.help)
+		return vx_cli_help(2, argv - 1);
+	o.wants_tasks = o.dry != VX_DRY_JSON && o.dry != VX_DRY_FULL; /* the JSON also says what a filter selects */
 	o.start_ns = vx_now_ns();
 	o.stats_path = getenv("VX_STATS");
 	static struct vx_plan plan;
-	if (vx_cli_root(&plan, &err))
+	if (vx_cli_root(&plan, &err) || check_files(&o, &err))
 		return vx_cli_fail("run", &err);
 	if (vx_run_unchanged(&o, &plan))
 		return 0;
 	plan.wants_files = !o.no_cache;
 	int code;
 	if (vx_cli_plan(&o, &plan, &err) || (!o.dry && refuse_nested(&plan, &err))) {
+		vx_cli_warn("run", plan.ws.warnings); /* perhaps they say why */
 		code = vx_cli_fail("run", &err);
 	} else if (plan.sel.nothing) {
 		printf("%s\n", plan.sel.nothing);

@@ -52,7 +52,10 @@ static int read_text(struct loader *l, const char *rel)
 {
 	int r = cfg_read(&l->base, rel, &l->text, l->err);
 
-	return r == -ENOENT ? vx_err_set(l->err, r, "%s: it was there a moment ago", rel) : r;
+	if (r != -ENOENT)
+		return r;
+	vx_err_set(l->err, r, "%s cannot be read: it was there a moment ago, or is a symbolic link to nothing", rel);
+	return vx_err_fix(l->err, "put the file back, or remove the link");
 }
 
 static int read_json(struct loader *l, const char *rel, int flags, struct vx_json **ret)
@@ -79,7 +82,7 @@ static int load_settings(struct loader *l)
 	}
 	bool comments = files & VX_HAS_VX_WORKSPACE_JSONC;
 	l->defaults_file = comments ? "vx.workspace.jsonc" : "vx.workspace.json";
-	int r = read_json(l, l->defaults_file, comments ? VX_JSON_COMMENTS : 0, &l->defaults_json);
+	int r = read_json(l, l->defaults_file, VX_JSON_UNIQUE | (comments ? VX_JSON_COMMENTS : 0), &l->defaults_json);
 	struct cfg c = {l->a, l->err, l->defaults_file, NULL, NULL, NULL};
 	return r < 0 ? r : cfg_ws_settings(&c, l->defaults_json, l->ws, &l->defaults);
 }
@@ -175,7 +178,7 @@ static int take_project(struct loader *l, struct vx_project *p, const char *file
 	const struct vx_json *tasks = NULL;
 	struct decls out = {0};
 
-	if (json) {
+	if (file) {
 		int r = cfg_object(&c, json, NULL, project_keys);
 		if (r == 0)
 			r = cfg_strs(&c, vx_json_get(json, "tags"), "tags", &p->tags);
@@ -247,7 +250,7 @@ static void remember(struct loader *l, const struct vx_project *p)
 static int parse_project(struct loader *l, struct vx_project *p, const char *file, bool comments)
 {
 	struct vx_json *json = NULL;
-	int r = vx_json_parse(vx_buf_str(&l->text), l->text.len, comments ? VX_JSON_COMMENTS : 0, file, &json, l->err);
+	int r = vx_json_parse(vx_buf_str(&l->text), l->text.len, VX_JSON_UNIQUE | (comments ? VX_JSON_COMMENTS : 0), file, &json, l->err);
 
 	if (r == 0)
 		r = take_project(l, p, file, json);

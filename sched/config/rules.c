@@ -105,6 +105,11 @@ static int check_env_name(const struct cfg *c, const char *field, const char *na
 		return cfg_fail(c, field, "has an empty name");
 	if (strchr(name, '='))
 		return cfg_fail(c, field, "holds \"%.100s\": the name of a variable has no '='", name);
+	/* Turborepo has patterns here. Taken literally one would select nothing, and what it was to say would be in no key. */
+	if (strchr(name, '*') || *name == '!') {
+		cfg_fail(c, field, "holds \"%.100s\", but there are no patterns of variables in a vx file", name);
+		return vx_err_fix(c->err, "write each name");
+	}
 	return no_tokens(c, field, name);
 }
 
@@ -198,6 +203,12 @@ static int check_cache(const struct cfg *c, const struct vx_task_decl *t)
 		r = check_globs(c, "cache.outputs.files", d->out_files);
 	if (r == 0)
 		r = check_globs(c, "cache.outputs.workspaceFiles", d->out_workspace_files);
+	if (r == 0 && only_negated(d->files)) {
+		cfg_fail(c, "cache.inputs.files", "has only `!` entries, which select nothing");
+		r = vx_err_fix(c->err, "put \"**\" in front for every other file of the project");
+	}
+	if (r == 0 && only_negated(d->workspace_files))
+		r = cfg_fail(c, "cache.inputs.workspaceFiles", "has only `!` entries, which select nothing");
 	if (r == 0 && only_negated(d->out_files))
 		r = cfg_fail(c, "cache.outputs.files", "has only `!` entries, which select nothing");
 	if (r == 0 && only_negated(d->out_workspace_files))

@@ -203,6 +203,8 @@ int cfg_task_name(const struct cfg *c, const char *name)
 		why = "hold '*', which is for patterns";
 	else if (name[0] == '^' || name[0] == '!')
 		why = "start with '^' or '!'";
+	else if (vx_has_control(name))
+		why = "hold a control character";
 	return why ? cfg_fail(c, NULL, "the task name \"%.100s\" must not %s", name, why) : 0;
 }
 

@@ -497,7 +497,7 @@ static struct vx_report *make_report(const struct loop *l)
 		.verbosity = l->o->verbosity,
 		.slots = l->slots,
 		.start_ns = l->o->start_ns,
-		.out_fd = 1,
+		.out_fd = l->o->events_path && !strcmp(l->o->events_path, "-") ? 2 : 1, /* there stdout holds nothing but JSON */
 		.err_fd = 2,
 		.env = (const char *const *)l->env};
 	bool *seen = vx_xcalloc(l->plan->ws.n_projects + 1, sizeof *seen);

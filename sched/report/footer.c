@@ -1,5 +1,6 @@
 #include "internal.h"
 
+#include "vx/assert.h"
 #include "vx/err.h"
 
 #include <stdio.h>
@@ -36,6 +37,19 @@ static void tasks_line(struct vx_report *r, const struct vx_run_end *e)
 	if (first)
 		vx_buf_adds(&r->out.buf, "none run");
 	vx_buf_printf(&r->out.buf, " of %u in %u project%s\n", r->o.n_tasks, r->o.n_projects, r->o.n_projects == 1 ? "" : "s");
+}
+
+/* In a long log, that of CI above all, the frames of failures are far away: here is what to search for. */
+static void failed_line(struct vx_report *r)
+{
+	if (!r->n_failed || r->o.n_tasks < 2)
+		return;
+	label(r, "failed");
+	for (uint32_t k = 0; k < r->n_failed && k < VX_ARRAY_LEN(r->failed); k++)
+		vx_buf_printf(&r->out.buf, "%s%.200s", k ? ", " : "", r->failed[k]);
+	if (r->n_failed > VX_ARRAY_LEN(r->failed))
+		vx_buf_printf(&r->out.buf, " and %u more", r->n_failed - (uint32_t)VX_ARRAY_LEN(r->failed));
+	vx_buf_addc(&r->out.buf, '\n');
 }
 
 static void cache_line(struct vx_report *r, const struct vx_run_end *e)
@@ -106,6 +120,7 @@ void footer_write(struct vx_report *r, const struct vx_run_end *e)
 		vx_buf_addc(&r->out.buf, '\n');
 	}
 	tasks_line(r, e);
+	failed_line(r);
 	cache_line(r, e);
 	time_line(r, e);
 	overhead_line(r, e);

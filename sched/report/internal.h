@@ -36,7 +36,8 @@ struct vx_report {
 	uint32_t n_ended, n_failed;
 	struct failure *failures;
 	uint32_t n_failures, cap_failures;
-	uint64_t work_ns; /* of all executed tasks, for the ideal schedule */
+	const char *failed[10]; /* the first of all that failed, for the footer; n_failed counts all */
+	uint64_t work_ns;       /* of all executed tasks, for the ideal schedule */
 	/* streaming */
 	uint32_t streaming; /* live tasks that stream */
 	bool named;         /* more than one has streamed at a time: each line says whose it is */

@@ -1,6 +1,7 @@
 #include "internal.h"
 
 #include "vx/arena.h"
+#include "vx/assert.h"
 #include "vx/clock.h"
 
 #include <stdio.h>
@@ -239,6 +240,8 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 	bool key = r->o.logs == VX_LOGS_HASH;
 
 	r->n_ended++;
+	if (failed && r->n_failed < VX_ARRAY_LEN(r->failed))
+		r->failed[r->n_failed] = e->id;
 	r->n_failed += failed;
 	if (e->result == VX_R_SUCCESS || failed)
 		r->work_ns += e->wall_ns;

@@ -3,8 +3,9 @@
 
 #include "wsglob.h"
 
-#include "vx/changed.h"
 #include "vx/arena.h"
+#include "vx/buf.h"
+#include "vx/changed.h"
 #include "vx/err.h"
 #include "vx/path.h"
 #include "vx/workspace.h"
@@ -305,6 +306,18 @@ static uint32_t match_names(struct ctx *x, const char *pattern, bool *hit)
 	return 0;
 }
 
+const char *vx_filter_nearest(const char *asked, struct vx_strs there)
+{
+	const char *near = vx_nearest(asked, there);
+
+	for (uint32_t i = 0; i < there.n && !near; i++) {
+		const char *slash = *there.v[i] == '@' ? strchr(there.v[i], '/') : NULL, *bare = slash ? slash + 1 : NULL;
+		if (bare && (!strcmp(bare, asked) || vx_nearest(asked, (struct vx_strs){&bare, 1})))
+			near = there.v[i];
+	}
+	return near;
+}
+
 static int nothing_matches(struct ctx *x, const struct selector *s)
 {
 	struct vx_strlist names = {0};
@@ -320,10 +333,23 @@ static int nothing_matches(struct ctx *x, const struct selector *s)
 			vx_strlist_add(&names, x->a, x->ws->projects[p].name);
 	}
 	vx_strlist_sort_unique(&names);
-	const char *near = vx_nearest(s->tag ? s->tag : s->name, vx_strlist_done(&names));
+	struct vx_strs there = vx_strlist_done(&names);
+	const char *near = vx_filter_nearest(s->tag ? s->tag : s->name, there);
 	if (near)
 		return vx_err_fix(x->err, "did you mean \"%s%s\"?", s->tag ? "tag:" : "", near);
-	return vx_err_fix(x->err, s->tag ? "no project has such a tag" : "vx show lists the projects");
+	if (s->tag && !there.n)
+		return vx_err_fix(x->err, "no project has a tag");
+	struct vx_buf b = VX_BUF(800);
+	for (uint32_t i = 0; i < there.n; i++) {
+		if (b.len > 400) {
+			vx_buf_printf(&b, " and %u more", there.n - i);
+			break;
+		}
+		vx_buf_printf(&b, "%s%.100s", i ? ", " : "", there.v[i]);
+	}
+	int r = vx_err_fix(x->err, "there are %s: %s", s->tag ? "tags" : "projects", vx_buf_str(&b));
+	vx_buf_free(&b);
+	return r;
 }
 
 /* Narrows `hit` to the projects that changed, or (pkg...[ref]) that depend on one that did. */

@@ -73,10 +73,26 @@ static struct vx_strs names_of_tasks(const struct selector *s, const bool *only,
 	return vx_strlist_done(&l);
 }
 
+/* Nothing to choose from: most often a workspace that is new to vx, or patterns that match no member. */
+static int no_tasks_yet(const struct selector *s)
+{
+	bool members = false, tasks = false;
+
+	for (uint32_t p = 0; p < s->ws->n_projects; p++) {
+		members = members || p != s->ws->root_project;
+		tasks = tasks || s->ws->projects[p].n_tasks > 0;
+	}
+	if (tasks)
+		return vx_err_fix(s->err, "there are none");
+	if (!members && s->ws->kind != VX_WS_SINGLE)
+		return vx_err_fix(s->err, "there are no tasks, and the workspace's patterns match no directory with a package.json that has a name");
+	return vx_err_fix(s->err, "there are no tasks: vx init writes a vx.json for each project from its scripts");
+}
+
 /* "did you mean ...?", or the list of what there is, cut where it gets long. */
 static int suggest(const struct selector *s, const char *asked, const char *kind, struct vx_strs there)
 {
-	const char *near = vx_nearest(asked, there);
+	const char *near = vx_filter_nearest(asked, there);
 	struct vx_buf b = VX_BUF(800);
 
 	for (uint32_t i = 0; i < there.n; i++) {
@@ -92,7 +108,7 @@ static int suggest(const struct selector *s, const char *asked, const char *kind
 	else if (there.n)
 		r = vx_err_fix(s->err, "there %s: %s", kind, vx_buf_str(&b));
 	else
-		r = vx_err_fix(s->err, "there are none");
+		r = no_tasks_yet(s);
 	vx_buf_free(&b);
 	return s->err ? r : -ENOENT;
 }
@@ -150,6 +166,13 @@ static int plain(struct selector *s, const char *word)
 	return suggest(s, word, "are tasks", all);
 }
 
+/* Nothing was asked for. What could be is said; to run everything there is would rarely be meant. */
+static int no_words(struct selector *s)
+{
+	vx_err_set(s->err, -EINVAL, "no task is named");
+	return suggest(s, "", "are tasks", names_of_tasks(s, NULL, true));
+}
+
 /* Word by word: `a b` requests a everywhere, then b. */
 static int take_words(struct selector *s)
 {
@@ -205,6 +228,8 @@ int vx_select(const struct vx_workspace *ws, const struct vx_select_opts *o, str
 	struct vx_selection sel = {0};
 	int r = 0;
 
+	if (o->wants_tasks && !o->words.n)
+		return no_words(&s);
 	s.chosen = vx_arena_array(a, ws->n_projects ? ws->n_projects : 1, sizeof *s.chosen);
 	sel.broad = o->all || o->filters.n > 0 || o->affected;
 	if (o->filters.n > 0)

@@ -161,6 +161,10 @@ static int check_name(struct loader *l, const char *manifest, const char *name)
 {
 	if (strchr(name, '#') || strcmp(name, "//") == 0 || *name == ' ' || *name == '!')
 		return vx_err_set(l->err, -EINVAL, "%s: \"%s\" cannot be the name of a project", manifest, name);
+	if (vx_has_control(name)) {
+		vx_err_set(l->err, -EINVAL, "%s: the name \"%.100s\" holds a control character", manifest, name);
+		return vx_err_fix(l->err, "give the package a name that fits a line");
+	}
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "jsonscan.h"
 
+#include "vx/arena.h"
 #include "vx/buf.h"
 #include "vx/err.h"
 #include "vx/json.h"
@@ -7,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct scan {
@@ -17,6 +19,14 @@ struct scan {
 	struct vx_err *err;
 	char nest[VX_MAX_JSON_DEPTH]; /* '{' or '[', from the outside */
 	int depth;
+	/* With VX_JSON_UNIQUE the names of every object that is open, those of the innermost last. */
+	struct name *names;
+	size_t n_names, cap_names, first_name[VX_MAX_JSON_DEPTH];
+};
+
+struct name {
+	const char *at; /* its opening quote */
+	size_t n;
 };
 
 /* What stands at `at`, for a message. */
@@ -241,12 +251,67 @@ static int scalar(struct scan *s)
 	return word(s);
 }
 
+static void note_name(struct scan *s, const char *at)
+{
+	if (!(s->flags & VX_JSON_UNIQUE))
+		return;
+	if (s->n_names == s->cap_names) {
+		s->cap_names = s->cap_names ? 2 * s->cap_names : 64;
+		s->names = vx_xrealloc(s->names, s->cap_names * sizeof *s->names);
+	}
+	s->names[s->n_names++] = (struct name){at, (size_t)(s->at - at)};
+}
+
+/* By text, and equal ones in the order of the file. */
+static int by_name(const void *x, const void *y)
+{
+	const struct name *a = x, *b = y;
+	int r = memcmp(a->at, b->at, a->n < b->n ? a->n : b->n);
+
+	if (r == 0 && a->n != b->n)
+		r = a->n < b->n ? -1 : 1;
+	return r ? r : a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* An object ends: a name that it has twice would lose its first value without a word. (One that is spelled differently by escapes does.) */
+static int check_names(struct scan *s)
+{
+	size_t first = s->first_name[s->depth - 1], n = s->n_names - first;
+	struct name *names = s->names + first;
+	char what[160];
+
+	if (s->nest[s->depth - 1] != '{' || n < 2)
+		return 0;
+	qsort(names, n, sizeof *names, by_name);
+	for (size_t i = 1; i < n; i++) {
+		if (names[i].n != names[i - 1].n || memcmp(names[i].at, names[i - 1].at, names[i].n) != 0)
+			continue;
+		snprintf(what, sizeof what, "%.*s stands here a second time in one object", names[i].n > 100 ? 100 : (int)names[i].n, names[i].at);
+		return not_json(s, names[i].at, what, "keep one of the two");
+	}
+	return 0;
+}
+
+static int close_nest(struct scan *s)
+{
+	int r = s->flags & VX_JSON_UNIQUE ? check_names(s) : 0;
+
+	vx_buf_addc(s->clean, *s->at++);
+	s->depth--;
+	s->n_names = s->first_name[s->depth];
+	return r;
+}
+
 static int member_name(struct scan *s)
 {
+	const char *at = s->at;
+
 	if (s->at >= s->end || *s->at != '"')
 		return bad(s, s->at, "a name in double quotes");
 
 	int r = string(s, 1);
+	if (r == 0)
+		note_name(s, at);
 	if (r < 0)
 		return r;
 	r = blanks(s);
@@ -266,6 +331,7 @@ static int open_nest(struct scan *s)
 		line_and_column(s, s->at, &line, &column);
 		return vx_err_set(s->err, -E2BIG, "%s:%zu:%zu: nested deeper than %d levels", s->where, line, column, VX_MAX_JSON_DEPTH);
 	}
+	s->first_name[s->depth] = s->n_names;
 	s->nest[s->depth++] = *s->at;
 	vx_buf_addc(s->clean, *s->at++);
 	return 0;
@@ -284,8 +350,9 @@ static int after_value(struct scan *s)
 
 		char open = s->nest[s->depth - 1], close = open == '{' ? '}' : ']', c = s->at < s->end ? *s->at : 0;
 		if (c == close) {
-			vx_buf_addc(s->clean, *s->at++);
-			s->depth--;
+			r = close_nest(s);
+			if (r < 0)
+				return r;
 			continue;
 		}
 		if (c != ',')
@@ -328,13 +395,12 @@ static int values(struct scan *s)
 				return r;
 			if (s->at >= s->end || *s->at != close)
 				continue;
-			vx_buf_addc(s->clean, *s->at++);
-			s->depth--;
+			r = close_nest(s);
 		} else {
 			r = scalar(s);
-			if (r < 0)
-				return r;
 		}
+		if (r < 0)
+			return r;
 		r = after_value(s);
 		if (r != 0)
 			return r;
@@ -351,6 +417,7 @@ int vx_jsonscan(const char *text, size_t n, int flags, const char *where, struct
 	}
 
 	int r = values(&s);
+	free(s.names);
 	if (r < 0)
 		return r;
 	if (s.at < s.end)

@@ -63,6 +63,13 @@ bool vx_starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+bool vx_has_control(const char *s)
+{
+	while (*s && (unsigned char)*s >= ' ' && *s != 0x7f)
+		s++;
+	return *s != '\0';
+}
+
 bool vx_ends_with(const char *s, const char *suffix)
 {
 	size_t n = strlen(s), k = strlen(suffix);

@@ -64,7 +64,23 @@ vx run nobody#build
 one_line 'an unknown project' 'nobody'
 vx run build --filter nobody
 one_line 'a filter that matches nothing' 'nobody'
-vx run build --al
+vx run build --filter 'ndboy...'
+one_line 'a filter that matches nothing lists what there is' 'there are projects: .*a'
+vx run
+one_line 'no task at all' 'no task is named .there are tasks: build'
+vx run --all --dry
+one_line 'nor for the plan' 'no task is named'
+vx run --all --dry=json
+is 'but JSON says what is selected' "$rc $(grep -o '"selected":\[[^]]*\]' <<<"$out")" '0 "selected":["a"]'
+for file in summarize=$W/no/x profile=$W/no/x summarize=$PWD summarize=; do
+	vx run build --all "--$file"
+	one_line "--$file" "--${file%%=*}"
+done
+mkdir vx-report.html
+vx run build --all --report
+one_line 'a report where a directory is' 'vx-report\.html'
+rmdir vx-report.html
+vx run build --all --al
 one_line 'an unknown flag' '--al'
 vx run build --all --concurrency 0x2
 one_line 'a number that is none' '0x2'
@@ -76,6 +92,14 @@ vx build
 one_line 'a task typed as a verb' 'vx run build'
 vx run build --all --output-logs some
 one_line 'an unknown value' 'some'
+
+good
+project b <<<"$(task true)"
+put p/b/package.json '{ "name": "@x/b-long" }'
+vx run b-lnog#build
+one_line 'a scope need not be typed to be understood' 'did you mean "@x/b-long"'
+vx run build --filter b-lnog
+one_line 'nor in a filter' 'did you mean "@x/b-long"'
 
 good
 project b <<<"$(task true)"
@@ -112,6 +136,37 @@ vx run build --all
 one_line 'an unknown key of the workspace' 'concurency.*concurrency'
 is 'nothing of all that ran' "$(ran)" ''
 
+good
+put p/a/vx.json '{ "tasks": { "build": { "exec": { "command": "true" } }, "build": { "exec": { "command": "false" } } } }'
+vx run build --all
+one_line 'a task that stands twice' 'p/a/vx\.json:1:[0-9]+: "build" stands here a second time'
+good
+put p/a/vx.json '{ "tasks": { "a\nb": { "exec": { "command": "true" } } } }'
+vx run build --all
+one_line 'a task whose name has two lines' 'control character'
+good
+put p/a/package.json '{ "name": "a\nb" }'
+vx run build --all
+one_line 'a project whose name has two lines' 'p/a/package\.json.*control character'
+good
+put p/a/vx.json '{ "tasks": { "build": { "exec": { "command": "true" }, "cache": { "inputs": { "files": [], "env": ["VITE_*"] }, "outputs": { "files": [] } } } } }'
+vx run build --all
+one_line 'a pattern of variables' 'VITE_\*'
+good
+put p/a/vx.json null
+vx run build --all
+one_line 'a configuration that is null' 'must be an object, not null'
+good
+rm p/a/vx.json && ln -s nowhere p/a/vx.json
+vx run build --all
+one_line 'a configuration behind a dangling link' 'p/a/vx\.json.*symbolic link to nothing'
+
+workspace "$W/fresh"
+vx run build --all
+one_line 'no members' 'patterns match no directory'
+put p/a/package.json '{ "name": "a", "scripts": { "build": "true" } }'
+vx run build --all
+one_line 'no configuration' 'vx init'
 mkdir "$W/none" && cd "$W/none"
 vx run build --all
 one_line 'no workspace' 'package\.json|workspace'
@@ -152,6 +207,10 @@ if [ "$(id -u)" = 0 ]; then
 	is 'an unreadable input: exit 1' "$rc" 1
 	like 'it is named' "$err$out" 'p/a/src/x.*[Pp]ermission|[Pp]ermission.*p/a/src/x'
 	chmod 644 p/a/src/x
+	chmod 000 p/a
+	run as_user "$W/user/bin/vx" run build --all
+	like 'an unreadable project is named' "$err" '^vx run: p/a: permission denied, so no project is looked for in it'
+	chmod 755 p/a
 
 	mkdir "$W/locked"
 	run as_user "$W/user/bin/vx" run build --all --cache-dir "$W/locked/store"

@@ -36,10 +36,32 @@ for flag in $(grep -oE -- '--[a-z][a-z-]+' "$SRC/docs/cli.md" | sort -u); do
 done
 vx run --help
 is 'run --help' "$rc" 0
+vx run build --all -h
+is 'run TASK -h' "$rc $(head -c 6 <<<"$out")" '0 vx run'
+for verb in 'cache stats' 'cache prune --dry-run' lock init info; do
+	vx $verb --help
+	is "$verb --help" "$rc $(head -n 1 <<<"$out" | cut -d' ' -f1,2)" "0 vx ${verb%% *}"
+done
 vx help nothing
 is 'help of what is not' "$rc" 1
+vx help cahce
+like 'help of what is mistyped' "$err" 'did you mean vx help cache'
 vx
-like 'no verb: the overview' "$out$err" 'vx run .*'
+is 'no verb: exit 1' "$rc" 1
+like 'no verb: the overview, on stderr' "$err" 'vx run .*'
+is 'no verb: nothing on stdout' "$out" ''
+for option in daemon 'log-order=x' 'ui tui' since=x no-deps 'base x' nxBail; do
+	vx run build --all --$option
+	one_line "another runner's --$option" "--${option%%[= ]*} is another runner's option .write .*"
+done
+vx info --format json
+is 'info --format json' "$rc $(python3 -c 'import json, sys; print(json.load(sys.stdin)["workspace"])' <<<"$out")" "0 $PWD"
+vx info --format=xml
+one_line 'info in no such format' xml
+vx info -C "$W" --cache-dir "$W/x"
+like 'info elsewhere' "$out" '^workspace +none'
+vx info --cache-dir "$W/x"
+like 'info of another cache' "$out" "^cache +$W/x"
 vx info
 is 'info' "$rc" 0
 like 'info: the version' "$out" '[0-9]+\.[0-9]+'
@@ -105,6 +127,14 @@ like 'GitHub: groups' "$out" '^::group::'
 FORCE_COLOR=1 NO_COLOR='' vx run build --all --force
 if [ "$(env -u NO_COLOR FORCE_COLOR=1 "$VX" run build --all --force | grep -c $'\033')" -gt 0 ]; then pass 'FORCE_COLOR'; else fail 'FORCE_COLOR'; fi
 ran >/dev/null
+
+# where a long log does not show what failed, the last lines do
+project bad <<<'{ "tasks": { "one": { "exec": { "command": "exit 1" } }, "two": { "exec": { "command": "exit 2" } } } }'
+CI=1 vx run one two --all
+like 'the footer names what failed' "$out" '^failed +bad#(one, bad#two|two, bad#one)$'
+vx run bad#one
+unlike 'not where it was the only task' "$out" '^failed'
+rm -r p/bad
 
 # a closed stdout
 for ((i = 0; i < 40; i++)); do put "p/n$i/package.json" "{ \"name\": \"n$i\" }"; put "p/n$i/vx.json" "{ \"tasks\": { \"many\": { \"exec\": { \"command\": \"seq 3000; echo $i >>$W/ran\" } } } }"; done

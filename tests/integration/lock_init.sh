@@ -59,6 +59,19 @@ echo '{"lockVersion": 1, "settings": {}, "projects": [{"name": "a", "dir": "../u
 run "$VX" run build --all --frozen
 is 'a lock that leads out of the workspace' "$rc" 1
 
+new_repo "$W/bytes"
+put package.json '{ "name": "root", "workspaces": ["p/*"] }'
+put p/a/package.json '{ "name": "a" }'
+printf '{"tasks":{"build":{"exec":{"command":"echo \xe9"}}}}' >p/a/vx.json
+run "$VX" lock
+is 'a command that is not UTF-8 is not locked' "$rc" 1
+like 'and shown' "$err" '^vx lock: bytes that are not UTF-8 cannot stand in vx-lock\.json: "command": "echo '
+put p/a/vx.json '{"tasks":{"build":{"exec":{"command":"true"}}}}'
+mv p/a "p/$(printf 'a\xff')"
+run "$VX" lock
+is 'nor is such a directory' "$rc" 1
+is 'nothing was written' "$(ls)" $'p\npackage.json'
+
 new_repo "$W/turbo"
 put package.json '{ "name": "root", "workspaces": ["p/*"] }'
 put p/a/package.json '{ "name": "a", "scripts": { "build": "echo a" }, "dependencies": { "b": "*" } }'

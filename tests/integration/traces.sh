@@ -37,6 +37,9 @@ ok 'the page' grep -q 'b#build' vx-report.html
 
 vx run a#build --events=- --output-logs none
 like 'events on stdout' "$out" '"event":"restored","task":"a#build","ok":true'
+vx run a#build --events=-
+is 'there is nothing but JSON there' "$(grep -vc '^{"ns":.*}$' <<<"$out")" 0
+like 'the rest is on stderr' "$err" '^tasks +1 ok of 1'
 vx run a#build --report=markdown
 like 'Markdown' "$(cat vx-report.md)" '1 from the cache'
 rm -f vx-report.md vx-report.html

@@ -27,9 +27,12 @@ static const struct vx_task_decl *decl(const struct plan *p, const char *project
 #define SANDBOX(body) EXEC("\"sandbox\":{" body "}")
 
 /* Every rule of the schema and of docs/config.md that one file can break: its text. All errors of a task name file, project and task. */
-static const struct {
+struct broken {
 	const char *text, *says, *says_too;
-} broken[] = {
+};
+
+/* Files, names, dependsOn. */
+static const struct broken broken_tasks[] = {
 	{"[]", "must be an object, not a list", ""},
 	{"{\"task\":{}}", "unknown key \"task\"", "did you mean \"tasks\"?"},
 	{"{\"zzz\":{}}", "unknown key \"zzz\"", "known keys: tags, tasks"},
@@ -54,6 +57,12 @@ static const struct {
 	{TASK("\"dependsOn\":[\"^a#b\"]"), "mixes '^' and '#'", ""},
 	{TASK("\"dependsOn\":[\"\"]"), "empty string", ""},
 	{TASK("\"description\":1,\"dependsOn\":[\"x\"]"), "description must be a string, not a number", ""},
+	{"null", "must be an object, not null", ""},
+	{"{\"tasks\":{\"a\\u0007b\":{}}}", "hold a control character", ""},
+};
+
+/* exec. */
+static const struct broken broken_exec[] = {
 	{TASK("\"exec\":\"tsc\""), "exec must be an object, not a string", ""},
 	{TASK("\"exec\":{}"), "exec.command is missing", ""},
 	{TASK("\"exec\":{\"command\":\" \"}"), "exec.command is empty", ""},
@@ -80,6 +89,12 @@ static const struct {
 	{EXEC("\"resources\":{\"memory\":\"lots\"}"), "exec.resources.memory must be a size", ""},
 	{EXEC("\"resources\":{\"memory\":true}"), "exec.resources.memory must be a size", ""},
 	{EXEC("\"resources\":{\"gpu\":1}"), "exec.resources has an unknown key \"gpu\"", "known keys"},
+	{EXEC("\"env\":{\"passThrough\":[\"VITE_*\"]}"), "no patterns of variables", "exec.env.passThrough"},
+	{EXEC("\"env\":{\"secret\":[\"!A\"]}"), "no patterns of variables", "write each name"},
+};
+
+/* cache. */
+static const struct broken broken_cache[] = {
 	{TASK("\"dependsOn\":[\"x\"],\"cache\":{\"inputs\":{\"files\":[]},\"outputs\":{\"files\":[]}}"), "cannot be given for a group", ""},
 	{TASK("\"exec\":{\"command\":\"c\",\"persistent\":{}},\"cache\":{\"inputs\":{\"files\":[]},\"outputs\":{\"files\":[]}}"),
 		"cache cannot be given for a persistent task", ""},
@@ -111,6 +126,13 @@ static const struct {
 	{CACHE("[\"dist/{a,b}\"]", "[\"dist\"]"), "lies wholly in the task's own outputs", ""},
 	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[],\"env\":[\"A=1\"]},\"outputs\":{\"files\":[]}}"), "has no '='",
 		"cache.inputs.env"},
+	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[],\"env\":[\"A*\"]},\"outputs\":{\"files\":[]}}"),
+		"no patterns of variables", "cache.inputs.env"},
+	{CACHE("[\"!x\"]", "[]"), "has only `!` entries", "put \"**\" in front"},
+};
+
+/* exec.sandbox. */
+static const struct broken broken_sandbox[] = {
 	{EXEC("\"sandbox\":[]"), "exec.sandbox must be an object", ""},
 	{SANDBOX("\"alow\":{}"), "exec.sandbox has an unknown key \"alow\"", "did you mean \"allow\"?"},
 	{SANDBOX("\"allow\":{\"read\":\"x\"}"), "exec.sandbox.allow.read must be a list", ""},
@@ -136,18 +158,26 @@ static const struct {
 	{SANDBOX("\"weakerWhenNested\":1"), "must be true or false", ""},
 };
 
+static void refused(struct plan *p, const struct broken *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		vxt_write(p->dir, "p/a/vx.json", b[i].text);
+		if (plan_load(p) == 0)
+			fail_msg("accepted: %s", b[i].text);
+		plan_says(p, "p/a/vx.json: project \"a\"", b[i].says, b[i].says_too, NULL);
+	}
+}
+
 static void test_errors(void **state)
 {
 	struct plan p;
 
 	(void)state;
 	workspace(&p);
-	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-		vxt_write(p.dir, "p/a/vx.json", broken[i].text);
-		if (plan_load(&p) == 0)
-			fail_msg("accepted: %s", broken[i].text);
-		plan_says(&p, "p/a/vx.json: project \"a\"", broken[i].says, broken[i].says_too, NULL);
-	}
+	refused(&p, broken_tasks, sizeof broken_tasks / sizeof *broken_tasks);
+	refused(&p, broken_exec, sizeof broken_exec / sizeof *broken_exec);
+	refused(&p, broken_cache, sizeof broken_cache / sizeof *broken_cache);
+	refused(&p, broken_sandbox, sizeof broken_sandbox / sizeof *broken_sandbox);
 	plan_close(&p);
 }
 

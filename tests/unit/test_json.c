@@ -214,6 +214,17 @@ static void comments_and_trailing_commas(void **state)
 	refuse("1/**/2", VX_JSON_COMMENTS, "f.json:1:6: expected the end of the file after the value, found '2'");
 }
 
+static void names_that_stand_twice(void **state)
+{
+	(void)state;
+	assert_string_equal(again("{\"a\":1,\"a\":2}", 0, false), "{\"a\":2}");
+	refuse("{\"a\":1,\n \"b\":{}, \"a\":2}", VX_JSON_UNIQUE, "f.json:2:10: \"a\" stands here a second time in one object");
+	refuse("[{\"x\":{\"a\":1,\"ab\":3,\"a\":2}}]", VX_JSON_UNIQUE, "f.json:1:21: \"a\" stands here a second time in one object");
+	refuse("{\"a\":{\"a\":[{}]},\"a\":[],}", VX_JSON_UNIQUE | VX_JSON_COMMENTS, "f.json:1:17: \"a\" stands here a second time in one object");
+	assert_string_equal(again("{\"a\":{\"a\":{\"a\":[{\"a\":1},{\"a\":1}]}},\"b\":{\"a\":\"a\"}}", VX_JSON_UNIQUE, false),
+		"{\"a\":{\"a\":{\"a\":[{\"a\":1},{\"a\":1}]}},\"b\":{\"a\":\"a\"}}");
+}
+
 static void marks_and_line_ends(void **state)
 {
 	(void)state;
@@ -347,6 +358,7 @@ int main(void)
 		cmocka_unit_test(strict_json),
 		cmocka_unit_test(nul_bytes_are_no_end),
 		cmocka_unit_test(comments_and_trailing_commas),
+		cmocka_unit_test(names_that_stand_twice),
 		cmocka_unit_test(marks_and_line_ends),
 		cmocka_unit_test(big_numbers_keep_their_digits),
 		cmocka_unit_test(depth),

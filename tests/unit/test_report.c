@@ -133,8 +133,9 @@ static void end_run(void)
 					 .counts = {.total = 3, .executed = 2, .failed = 1, .hits = 1}});
 }
 
-#define FOOTER                                                                       \
+#define FOOTER(failed)                                                               \
 	"\ntasks    2 ok, 1 failed of 3 in 2 projects\n"                             \
+	"failed   " failed "\n"                                                      \
 	"cache    1 miss, 1 restored, 1 no-cache; saved 1m 01s\n"                    \
 	"time     2.50s with 2 workers; critical path 2.00s, ideal schedule 2.00s\n" \
 	"overhead plan 3ms, keys 4ms\n"
@@ -152,7 +153,7 @@ static void broad_pipe(void **state)
 	assert_string_equal(read_all(out_fd), "✓    1.23s  ok        miss       a#build\n"
 					      "✗     40ms  exit 2    no-cache   b#build\n"
 					      "\n─── b#build: exit 2 after 40ms ───\n"
-					      "trouble\n" FOOTER);
+					      "trouble\n" FOOTER("b#build"));
 	assert_string_equal(read_all(err_fd), "");
 }
 
@@ -169,7 +170,7 @@ static void focused_streams_raw(void **state)
 				.task = 1, .id = "a#build", .requested = true, .result = VX_R_FAILED, .status = "exit 2", .log = log_of("one\ntwo")});
 	end_run();
 	assert_string_equal(read_all(out_fd), "✓    1.23s  ok        miss       dep#build\none\ntwo\n"
-					      "✗      0us  exit 2    miss       a#build\n" FOOTER);
+					      "✗      0us  exit 2    miss       a#build\n" FOOTER("a#build"));
 }
 
 static void focused_hit_replays(void **state)
@@ -209,7 +210,7 @@ static void full_frames(void **state)
 					      "○           skipped: b#build failed -          d#build\n");
 	size_t before = strlen(read_all(out_fd));
 	end_run();
-	assert_string_equal(read_all(out_fd) + before, FOOTER); /* shown once */
+	assert_string_equal(read_all(out_fd) + before, FOOTER("b#build")); /* shown once */
 }
 
 static void ci_is_grouped(void **state)
@@ -266,7 +267,7 @@ static void hash_only_and_none(void **state)
 	bad(2, "c#build", true, "three\n");
 	end_run();
 	assert_string_equal(read_all(out_fd), "✓    1.23s  ok        miss       a#build\n✗     40ms  exit 2    no-cache   c#build\n"
-					      "\n─── c#build: exit 2 after 40ms ───\nthree\n" FOOTER);
+					      "\n─── c#build: exit 2 after 40ms ───\nthree\n" FOOTER("c#build"));
 }
 
 static void notes_retries_warnings(void **state)
