@@ -1,6 +1,6 @@
 /* What planning looked at: every file read, directory listed and absence seen, so that a later run can prove that nothing of it changed.
  *
- * All file access of sched/workspace and sched/config goes through vx_seen_read, vx_seen_list and vx_seen_absent. Where a recorder is in use
+ * All file access of sched/workspace and sched/config goes through vx_seen_read, vx_seen_list, vx_seen_names, vx_seen_exists and vx_seen_is_dir. Where a recorder is in use
  * (vx_facts_use), each call leaves one fact in it: path, kind and the stat that the file had before and after it was read. A fact whose two
  * stats differ makes the record `unstable`: the plan is right for this run but no snapshot may be built on it.
  *
@@ -23,6 +23,7 @@ enum vx_seen_kind {
 	VX_SEEN_FILE,   /* read whole; links followed */
 	VX_SEEN_DIR,    /* listed whole; links followed */
 	VX_SEEN_LINK,   /* a symlink whose target mattered: stat of the link itself, `target` what it said */
+	VX_SEEN_NAMES,  /* a directory in which it mattered which of a few names it holds: `names`. It may change in any other way */
 };
 
 struct vx_seen_stat {
@@ -35,6 +36,7 @@ struct vx_seen {
 	const char *path;
 	const char *target; /* of a link; NULL otherwise */
 	enum vx_seen_kind kind;
+	uint32_t names;
 	struct vx_seen_stat st;
 };
 
@@ -67,6 +69,13 @@ struct vx_dirent {
 };
 /* Calls `each` for every entry but "." and ".."; a non-zero return ends the listing and is returned. -ENOENT is recorded as an absence. */
 int vx_seen_list(const struct vx_base_dir *base, const char *rel, int (*each)(void *arg, const struct vx_dirent *e), void *arg);
+
+/* Bits of names: 0 for one that does not matter. */
+typedef uint32_t vx_name_bit(const char *name, size_t len);
+/* Which of the names that have a bit does the directory hold? -errno as vx_seen_list. */
+int vx_seen_names(const struct vx_base_dir *base, const char *rel, vx_name_bit *bit, uint32_t *ret);
+/* The same without a record, with the stat that the directory had all the while. -EAGAIN when it changed meanwhile. */
+int vx_names_in(int dir_fd, const char *rel, vx_name_bit *bit, struct vx_seen_stat *ret_st, uint32_t *ret);
 
 /* Does it exist (links followed)? Either answer is recorded. -errno for what is neither. */
 int vx_seen_exists(const struct vx_base_dir *base, const char *rel, bool *ret);

@@ -101,7 +101,8 @@ int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err);
 const struct vx_key_record *vx_key_get(const struct vx_keyer *k, uint32_t task); /* NULL before vx_key_compute */
 void vx_keyer_ran(struct vx_keyer *k, uint32_t task);
 void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret);
-int vx_keyer_remember(struct vx_keyer *k); /* 0 also when there is nothing to keep; -errno of the memory or of the snapshot's file */
+/* May be called while restores are under way, and again when the run is over: then it is known which directories have come to rest. */
+int vx_keyer_remember(struct vx_keyer *k, bool over); /* 0 also when there is nothing to keep; -errno of the memory or of the snapshot's file */
 
 /* 0: every input is as it was and none came or went, and no fingerprint file moved; 1: something moved, ret_what names it; -errno: could not tell. */
 int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *r, char *ret_what, size_t cap);

@@ -1,7 +1,7 @@
 /* The memory of a plan: workspace, selection, graph and keys of an earlier run, used whole while every fact that the plan came from still holds.
  *
  *   vx_snapshot_open     looks for one that was made for the same question by the same build; reads it, proves nothing yet
- *   vx_snapshot_take     stats every file, directory and absence that the plan was read from; true: workspace, selection and graph are filled from it
+ *   vx_snapshot_take     stats every file, directory and absence that the plan was read from, and lists directories anew in which names alone counted; true: workspace, selection and graph are filled from it
  *   vx_snapshot_facts    the recorder to plan under when there was none (vx_facts_use)
  *   vx_snapshot_planned  here is the plan that was derived instead; kept for the next run by vx_keyer_remember, if it may be
  *   vx_snapshot_free     after the plan and every keyer that used it: what vx_snapshot_take filled in lives here

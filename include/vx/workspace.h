@@ -17,6 +17,9 @@ int vx_workspace_load(const char *root, struct vx_arena *a, struct vx_workspace 
 /* The project whose directory holds `dir` most narrowly; VX_MAP_NONE when none does. */
 uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir);
 
+/* The enum vx_dir_files of a name; 0 for one that planning does not care about. */
+uint32_t vx_dir_file_bit(const char *name, size_t len);
+
 /* Semantic versions, node-semver's grammar: does `version` satisfy `range`? false also for what does not parse. */
 bool vx_semver_satisfies(const char *version, const char *range);
 

@@ -346,9 +346,9 @@ void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret)
 	ret->source = vx_source_why(k->src);
 }
 
-int vx_keyer_remember(struct vx_keyer *k)
+int vx_keyer_remember(struct vx_keyer *k, bool over)
 {
-	int r = k->o.memory ? vx_source_remember(k->src, &k->table) : 0, q = vx_seed_keep(k);
+	int r = k->o.memory ? vx_source_remember(k->src, &k->table) : 0, q = vx_seed_keep(k, over);
 	return r < 0 ? r : q;
 }
 

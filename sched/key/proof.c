@@ -6,6 +6,7 @@
 #include "vx/buf.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
+#include "vx/workspace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +17,28 @@ bool vx_fact_sane(const char *at, const char *end)
 	const struct vx_fact *f = (const void *)at;
 	return (size_t)(end - at) >= sizeof *f && f->total % 8 == 0 && f->total <= (size_t)(end - at) &&
 	       sizeof *f + (uint64_t)f->path_len + f->target_len + 2 <= f->total && vx_fact_path(f)[f->path_len] == 0 &&
-	       vx_fact_path(f)[f->path_len + 1 + f->target_len] == 0 && f->kind <= VX_SEEN_LINK;
+	       vx_fact_path(f)[f->path_len + 1 + f->target_len] == 0 && f->kind <= VX_SEEN_NAMES;
 }
 
-bool vx_fact_holds(const struct vx_fact *f)
+static bool has_names(const struct vx_fact *f, struct vx_seen_stat *ret_now)
+{
+	struct vx_seen_stat now;
+	uint32_t names;
+	if (vx_names_in(AT_FDCWD, vx_fact_path(f), vx_dir_file_bit, &now, &names) < 0 || names != f->names)
+		return false;
+	if (now.dev != f->st.dev || now.ino != f->st.ino || now.mode != f->st.mode)
+		return false;
+	if (ret_now)
+		*ret_now = now;
+	return true;
+}
+
+bool vx_fact_holds(const struct vx_fact *f, struct vx_seen_stat *ret_now)
 {
 	struct stat st;
 	struct vx_seen_stat now;
+	if (ret_now)
+		*ret_now = f->st;
 	int r = f->kind == VX_SEEN_LINK ? lstat(vx_fact_path(f), &st) : stat(vx_fact_path(f), &st);
 	if (f->kind == VX_SEEN_ABSENT)
 		return r < 0 && (errno == ENOENT || errno == ENOTDIR);
@@ -31,7 +47,7 @@ bool vx_fact_holds(const struct vx_fact *f)
 	memset(&now, 0, sizeof now);
 	vx_seen_stat_of(&st, &now);
 	if (memcmp(&now, &f->st, sizeof now) != 0)
-		return false;
+		return f->kind == VX_SEEN_NAMES && has_names(f, ret_now);
 	char target[VX_MAX_PATH];
 	return f->kind != VX_SEEN_LINK ||
 	       (vx_readlink(AT_FDCWD, vx_fact_path(f), target, sizeof target) >= 0 && strcmp(target, vx_fact_path(f) + f->path_len + 1) == 0);
@@ -44,6 +60,7 @@ void vx_fact_put(struct vx_buf *b, const struct vx_seen *seen)
 	memset(&f, 0, sizeof f);
 	f.st = seen->st;
 	f.kind = seen->kind;
+	f.names = seen->names;
 	f.path_len = (uint32_t)strlen(seen->path);
 	f.target_len = seen->target ? (uint32_t)strlen(seen->target) : 0;
 	size_t n = sizeof f + f.path_len + f.target_len + 2;
@@ -52,6 +69,11 @@ void vx_fact_put(struct vx_buf *b, const struct vx_seen *seen)
 	vx_buf_add(b, seen->path, f.path_len + 1);
 	vx_buf_add(b, seen->target ? seen->target : "", f.target_len + 1);
 	vx_buf_add(b, zero, f.total - n);
+}
+
+void vx_fact_forget_stat(struct vx_fact *f)
+{
+	f->st.ctime_s = INT64_MIN;
 }
 
 bool vx_fact_young(const struct vx_seen *seen, uint64_t started_ns)

@@ -8,7 +8,7 @@
 
 struct vx_fact {
 	struct vx_seen_stat st;
-	uint32_t kind, path_len, target_len, total;
+	uint32_t kind, path_len, target_len, total, names, unused;
 }; /* path, NUL, target, NUL, padded to eight: `total` bytes */
 
 static inline const char *vx_fact_path(const struct vx_fact *f)
@@ -18,9 +18,11 @@ static inline const char *vx_fact_path(const struct vx_fact *f)
 
 /* Is there a whole fact at `at`? Nothing of it is believed before. */
 bool vx_fact_sane(const char *at, const char *end);
-/* Stats it. */
-bool vx_fact_holds(const struct vx_fact *f);
+/* Stats it, and lists a directory that has moved where only names count. ret_now (may be NULL): the stat that it has now, which may be another then. */
+bool vx_fact_holds(const struct vx_fact *f, struct vx_seen_stat *ret_now);
 void vx_fact_put(struct vx_buf *b, const struct vx_seen *seen);
+/* A stat that no directory has: what only names count in is listed again. */
+void vx_fact_forget_stat(struct vx_fact *f);
 /* May what it is about have changed after it was looked at, without its stat saying so? `started_ns`: wall time in front of all looks. */
 bool vx_fact_young(const struct vx_seen *seen, uint64_t started_ns);
 

@@ -237,11 +237,12 @@ static bool stability_is_pure(const struct vx_keyer *k)
 	return k->stable != NULL;
 }
 
-int vx_seed_keep(struct vx_keyer *k)
+int vx_seed_keep(struct vx_keyer *k, bool over)
 {
 	struct vx_seed_state *s = k->seed;
-	if (!s || !s->changed || !vx_snapshot_keeps(k->o.snapshot))
+	if (!s || !vx_snapshot_keeps(k->o.snapshot) || !(s->changed || (over && vx_snapshot_stale(k->o.snapshot))))
 		return 0;
+	s->changed = false;
 	uint32_t n = k->g->n_tasks;
 	free(s->now.stable);
 	s->now.stable = NULL;

@@ -10,6 +10,8 @@
 /* snapshot.c */
 const struct vx_seed *vx_snapshot_seed(const struct vx_snapshot *s); /* of a plan that was taken; NULL none */
 bool vx_snapshot_keeps(const struct vx_snapshot *s);                 /* is this plan of a kind that is kept? */
+/* Had directories changed in a way that does not matter, and not again since? Then the next run has less to look at when it is kept anew. */
+bool vx_snapshot_stale(const struct vx_snapshot *s);
 int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed);
 /* Every fact of a plan that was taken, until `each` returns false. False also when none was taken. */
 struct vx_fact;
@@ -25,7 +27,7 @@ bool vx_seed_take(struct vx_keyer *k, uint32_t task, struct record *r); /* r's k
 void vx_seed_env(const struct vx_keyer *k, struct vx_strlist *ret_names, struct vx_arena *a, bool *ret_whole); /* variables that keys may fold */
 void vx_seed_env_digest(struct vx_strs names, bool whole, struct vx_strs forwarded, struct vx_digest *ret);    /* with their values, now */
 void vx_seed_note(struct vx_keyer *k, uint32_t task);                                                          /* a key has been made */
-int vx_seed_keep(struct vx_keyer *k);
+int vx_seed_keep(struct vx_keyer *k, bool over);
 void vx_seed_free(struct vx_keyer *k);
 void vx_seed_copy(struct vx_seed *to, const struct vx_seed *from, uint32_t n_tasks, uint32_t n_projects); /* same plan, arrays in place */
 

@@ -28,7 +28,7 @@
 #define MAGIC 0x316e616c70585656ULL
 #define MAX_FACTS_BYTES ((uint64_t)1 << 30)
 #define IMAGE_ALIGN 65536U /* as large as pages get */
-#define IMAGE_LAYOUT 1U    /* changes with what image.c writes where the structs' sizes do not */
+#define IMAGE_LAYOUT 2U    /* changes with what image.c writes where the structs' sizes do not */
 
 struct header {
 	uint64_t magic, n_facts, facts_bytes, image_bytes, facts_sum, image_sum;
@@ -44,6 +44,7 @@ struct vx_snapshot {
 	char *facts_raw;
 	struct vx_image im; /* of what was taken, or of what is being kept */
 	bool off, taken;
+	bool moved; /* a directory that was taken by its names has another stat now */
 	struct vx_facts facts;
 	uint64_t started_ns; /* wall time in front of planning */
 	const struct vx_workspace *ws;
@@ -101,24 +102,31 @@ struct vx_snapshot *vx_snapshot_open(const char *root, struct vx_strs asked)
 }
 
 struct proof {
-	const struct vx_fact **v;
-	_Atomic bool broken;
+	struct vx_fact **v;
+	_Atomic bool broken, moved;
 };
 
 static void check_fact(void *arg, uint32_t i)
 {
 	struct proof *p = arg;
-	if (!atomic_load_explicit(&p->broken, memory_order_relaxed) && !vx_fact_holds(p->v[i]))
+	struct vx_seen_stat now;
+	if (atomic_load_explicit(&p->broken, memory_order_relaxed))
+		return;
+	if (!vx_fact_holds(p->v[i], &now)) {
 		atomic_store(&p->broken, true);
+	} else if (memcmp(&now, &p->v[i]->st, sizeof now) != 0) {
+		p->v[i]->st = now;
+		atomic_store(&p->moved, true);
+	}
 }
 
 static bool prove(struct vx_snapshot *s)
 {
 	struct proof p = {.v = vx_xcalloc(s->h.n_facts, sizeof(struct vx_fact *))};
-	const char *at = s->facts_raw, *end = at + s->h.facts_bytes;
+	char *at = s->facts_raw, *end = at + s->h.facts_bytes;
 	bool sane = true, root_seen = false;
 	for (uint64_t i = 0; i < s->h.n_facts && sane; i++) {
-		const struct vx_fact *f = (const void *)at;
+		struct vx_fact *f = (void *)at;
 		sane = vx_fact_sane(at, end);
 		if (!sane)
 			break;
@@ -129,6 +137,7 @@ static bool prove(struct vx_snapshot *s)
 	if (sane && root_seen)
 		vx_parallel((uint32_t)s->h.n_facts, vx_cpus(), 64, check_fact, &p);
 	free(p.v);
+	s->moved = atomic_load(&p.moved);
 	return sane && root_seen && !atomic_load(&p.broken);
 }
 
@@ -227,6 +236,13 @@ bool vx_snapshot_keeps(const struct vx_snapshot *s)
 	return !(s->ws->root_files & programs);
 }
 
+/* What has been put last: a directory whose names alone count, and which may have changed unseen, will be listed again. */
+static void forget_young(const struct vx_snapshot *s, struct vx_fact *f)
+{
+	if (f->kind == VX_SEEN_NAMES && vx_fact_young(&(struct vx_seen){.kind = VX_SEEN_NAMES, .st = f->st}, s->started_ns))
+		vx_fact_forget_stat(f);
+}
+
 /* Facts as they will be read. False when one may have changed unseen. */
 static bool put_facts(const struct vx_snapshot *s, struct vx_buf *b, uint64_t *ret_n)
 {
@@ -237,12 +253,27 @@ static bool put_facts(const struct vx_snapshot *s, struct vx_buf *b, uint64_t *r
 	vx_seen_stat_of(&st, &root.st);
 	for (uint32_t i = 0; i <= s->facts.n; i++) {
 		const struct vx_seen *seen = i < s->facts.n ? &s->facts.v[i] : &root;
-		if (vx_fact_young(seen, s->started_ns))
+		size_t at = b->len;
+		if (seen->kind != VX_SEEN_NAMES && vx_fact_young(seen, s->started_ns))
 			return false;
 		vx_fact_put(b, seen);
+		if (b->overflow)
+			return false;
+		forget_young(s, (void *)(b->data + at));
 	}
 	*ret_n = s->facts.n + 1;
-	return !b->overflow;
+	return true;
+}
+
+/* Facts as they were read, and as they are now. */
+static void put_taken(const struct vx_snapshot *s, struct vx_buf *b)
+{
+	vx_buf_add(b, s->facts_raw, s->h.facts_bytes);
+	for (uint64_t i = 0, at = 0; s->moved && !b->overflow && i < s->h.n_facts; i++) {
+		struct vx_fact *f = (void *)(b->data + at);
+		forget_young(s, f);
+		at += f->total;
+	}
 }
 
 static int write_file(const struct vx_snapshot *s, const struct header *h, const struct vx_buf *facts, const struct vx_image *im)
@@ -275,7 +306,7 @@ static int write_file(const struct vx_snapshot *s, const struct header *h, const
 
 static bool moved(const struct vx_fact *f)
 {
-	return f->kind == VX_SEEN_DIR && !vx_fact_holds(f);
+	return f->kind == VX_SEEN_DIR && !vx_fact_holds(f, NULL);
 }
 
 static bool fact_stays(void *arg, const struct vx_fact *f)
@@ -300,6 +331,24 @@ static bool outdated(const struct vx_snapshot *s)
 	return yes;
 }
 
+static bool stat_stays(void *arg, const struct vx_fact *f)
+{
+	struct stat st;
+	struct vx_seen_stat now;
+	(void)arg;
+	if (f->kind != VX_SEEN_NAMES)
+		return true;
+	if (stat(vx_fact_path(f), &st) < 0)
+		return false;
+	vx_seen_stat_of(&st, &now);
+	return memcmp(&now, &f->st, sizeof now) == 0;
+}
+
+bool vx_snapshot_stale(const struct vx_snapshot *s)
+{
+	return s->taken && s->moved && vx_snapshot_each_fact(s, stat_stays, NULL);
+}
+
 int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed)
 {
 	struct vx_buf facts = VX_BUF(MAX_FACTS_BYTES);
@@ -310,7 +359,7 @@ int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed)
 		return 0;
 	if (s->taken) { /* the plan is in the image already and its facts were proven: the seed alone is new */
 		struct vx_image_root *root = (void *)s->im.base;
-		vx_buf_add(&facts, s->facts_raw, s->h.facts_bytes);
+		put_taken(s, &facts);
 		h.n_facts = s->h.n_facts;
 		vx_seed_copy(&root->seed, seed, s->g->n_tasks, s->ws->n_projects);
 	} else if (!put_facts(s, &facts, &h.n_facts) || !vx_image_map(&im, VX_MAX_IMAGE_BYTES)) {

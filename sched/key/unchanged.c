@@ -187,7 +187,7 @@ static void prove_one(void *arg, uint32_t i)
 	else if (i <= h->n_dirs)
 		holds = dir_holds(p, &p->dirs[i - 1]);
 	else
-		holds = vx_fact_holds((const void *)p->facts[i - 1 - h->n_dirs]);
+		holds = vx_fact_holds((const void *)p->facts[i - 1 - h->n_dirs], NULL);
 	if (!holds)
 		atomic_store(&p->broken, true);
 }

@@ -55,6 +55,7 @@ static bool implied(const struct collect *c, const struct vx_fact *f)
 	case VX_SEEN_ABSENT:
 		return *rel && vx_unchanged_known_dir(c->u, rel, slash ? (size_t)(slash - rel) : 0);
 	case VX_SEEN_DIR:
+	case VX_SEEN_NAMES: /* one that has not moved since its names were looked at */
 		d = vx_unchanged_known_dir(c->u, rel, strlen(rel));
 		return d && same_file(&f->st, &(struct vx_fstat){f->st.size, d->st.mtime_ns, d->st.ctime_ns, d->st.ino, c->u->dev});
 	case VX_SEEN_FILE:
@@ -69,8 +70,11 @@ static bool plan_fact(void *arg, const struct vx_fact *f)
 {
 	struct collect *c = arg;
 	if (!implied(c, f))
-		vx_unchanged_fact(
-			c->u, &(struct vx_seen){.path = vx_fact_path(f), .target = vx_fact_path(f) + f->path_len + 1, .kind = f->kind, .st = f->st});
+		vx_unchanged_fact(c->u, &(struct vx_seen){.path = vx_fact_path(f),
+						.target = vx_fact_path(f) + f->path_len + 1,
+						.kind = f->kind,
+						.names = f->names,
+						.st = f->st});
 	return true;
 }
 

@@ -328,13 +328,13 @@ static void wait_for_events(struct loop *l)
 		took_signal(l);
 }
 
-/* What keys and plan leave for the next run, once. Where everything is a hit that is written while the lanes restore; else at the end, when more is known. */
+/* What keys and plan leave for the next run. Where everything is a hit that is written while the lanes restore; else at the end, when more is known. */
 static bool remember_keys(struct loop *l)
 {
 	if (l->remembered || !l->store || !l->writes)
 		return false;
 	l->remembered = true;
-	(void)vx_keyer_remember(l->keyer);
+	(void)vx_keyer_remember(l->keyer, false);
 	return true;
 }
 
@@ -366,7 +366,7 @@ static void remember(struct loop *l)
 		vx_lane_flush(l->lane); /* of snapshots, meanwhile */
 	if (!l->store || !l->writes)
 		return;
-	remember_keys(l);
+	(void)vx_keyer_remember(l->keyer, true);
 	uint32_t n = 0;
 	const char **ids = vx_xcalloc(l->g->n_tasks + 1, sizeof *ids);
 	struct vx_history *h = vx_xcalloc(l->g->n_tasks + 1, sizeof *h);

@@ -6,6 +6,7 @@
 #include "vx/err.h"
 #include "vx/limits.h"
 #include "vx/path.h"
+#include "vx/workspace.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -239,7 +240,8 @@ static int visit(struct walk *w, const char *path, const struct states *at, bool
 		accepted = accepted || end;
 		l.deeper = l.deeper || !end;
 	}
-	int r = vx_seen_list(w->root, path, note, &l);
+	/* Where nothing is looked for further down, other entries may come and go (a build's outputs do) without the plan being another. */
+	int r = l.deeper || strcmp(path, ".") == 0 ? vx_seen_list(w->root, path, note, &l) : vx_seen_names(w->root, path, vx_dir_file_bit, &l.files);
 	if (r == -ENOENT && strcmp(path, ".") != 0)
 		return 0;
 	if (r == -EACCES && strcmp(path, ".") != 0) {

@@ -33,6 +33,4 @@ bool vx_member_globs_claim(const struct vx_member_globs *g, const char *dir);
 int vx_members_list(const struct vx_base_dir *root, const struct vx_member_globs *g, struct vx_arena *keep, struct vx_arena *scratch,
 	struct vx_members *ret, struct vx_err *err);
 
-uint32_t vx_dir_file_bit(const char *name, size_t len); /* 0 for a name that planning does not care about */
-
 #endif

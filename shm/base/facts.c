@@ -41,12 +41,12 @@ void vx_seen_stat_of(const struct stat *st, struct vx_seen_stat *ret)
 	};
 }
 
-static void record(const struct vx_base_dir *base, const char *rel, enum vx_seen_kind kind, const struct stat *st, const char *target)
+static struct vx_seen *record(const struct vx_base_dir *base, const char *rel, enum vx_seen_kind kind, const struct stat *st, const char *target)
 {
 	struct vx_facts *f = recorder;
 
 	if (!f)
-		return;
+		return NULL;
 	if (f->n == f->cap) {
 		uint32_t cap = f->cap ? f->cap * 2 : 256;
 		struct vx_seen *v = vx_arena_array(f->arena, cap, sizeof *v);
@@ -56,16 +56,17 @@ static void record(const struct vx_base_dir *base, const char *rel, enum vx_seen
 		f->cap = cap;
 	}
 	struct vx_seen *s = &f->v[f->n++];
+	*s = (struct vx_seen){.kind = kind};
 	if (*rel == '/')
 		s->path = vx_arena_strdup(f->arena, rel);
 	else if (strcmp(rel, ".") == 0)
 		s->path = vx_arena_strdup(f->arena, base->path);
 	else
 		s->path = vx_arena_printf(f->arena, "%s/%s", strcmp(base->path, "/") == 0 ? "" : base->path, rel);
-	s->kind = kind;
 	s->target = target ? vx_arena_strdup(f->arena, target) : NULL;
 	if (st)
 		vx_seen_stat_of(st, &s->st);
+	return s;
 }
 
 static bool same_stat(const struct stat *x, const struct stat *y)
@@ -191,6 +192,54 @@ int vx_seen_list(const struct vx_base_dir *base, const char *rel, int (*each)(vo
 	}
 	vx_close(fd);
 	return r;
+}
+
+struct picking {
+	vx_name_bit *bit;
+	uint32_t names;
+};
+
+static int pick(void *arg, const struct vx_dirent *e)
+{
+	struct picking *p = arg;
+	p->names |= p->bit(e->name, e->len);
+	return 0;
+}
+
+int vx_names_in(int dir_fd, const char *rel, vx_name_bit *bit, struct vx_seen_stat *ret_st, uint32_t *ret)
+{
+	struct picking p = {bit, 0};
+	struct stat before, after;
+	VX_CLEANUP_FD int fd = vx_open(dir_fd, rel, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &before) < 0)
+		return -errno;
+	int r = list_fd(fd, pick, &p);
+	if (r == 0 && fstat(fd, &after) < 0)
+		r = -errno;
+	if (r)
+		return r;
+	vx_seen_stat_of(&before, ret_st);
+	*ret = p.names;
+	return same_stat(&before, &after) ? 0 : -EAGAIN;
+}
+
+int vx_seen_names(const struct vx_base_dir *base, const char *rel, vx_name_bit *bit, uint32_t *ret)
+{
+	struct vx_seen_stat st;
+	int r = vx_names_in(base->fd, rel, bit, &st, ret);
+
+	if (r < 0 && r != -EAGAIN)
+		return absent(base, rel, r);
+	struct vx_seen *s = record(base, rel, VX_SEEN_NAMES, NULL, NULL);
+	if (s) {
+		s->st = st;
+		s->names = *ret;
+		recorder->unstable |= r != 0;
+	}
+	return 0;
 }
 
 int vx_seen_exists(const struct vx_base_dir *base, const char *rel, bool *ret)

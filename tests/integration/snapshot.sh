@@ -53,14 +53,40 @@ echo more >>packages/d/src/a.c
 run
 is 'an edit costs the keys of its project alone' "$(taken)" 6
 sleep 0.1
+run; run; run
+rm -rf packages/*/dist
+touch packages/a/unread.log
+mkdir packages/c/elsewhere
 run
-kept=$(stat -c %i .vx/plan)
+is 'what planning does not look for may come and go: outputs, other files and directories of projects' "$(taken)" 8
+ok 'and both ways agree' both
+T='build test --all'
+state() { stat -c '%i %y' .vx/plan; }
+run; run; sleep 0.1; run; run
+kept=$(state)
 rm -rf packages/b/dist
 run
-is 'a run that changes what its plan was read from keeps none' "$(stat -c %i .vx/plan)" "$kept"
+is 'a run that itself changes such directories does not keep the plan anew' "$(state)" "$kept"
 sleep 0.1
 run
-isnt 'the next one does' "$(stat -c %i .vx/plan)" "$kept"
+isnt 'the next one does' "$(state)" "$kept"
+kept=$(state)
+VX_STATS="$W/stats" "$VX" run $T -v >/dev/null 2>&1
+is 'once' "$(state)" "$kept"
+T='build test free --all'
+for name in vx.jsonc turbo.json vx.config.ts .npmrc; do
+	run; run; sleep 0.1; run
+	echo '{"tasks":{}}' >packages/c/$name
+	ok "a $name that planning would read is seen where there was none" both
+	rm packages/c/$name
+	ok 'and that it is gone again' both
+done
+mkdir packages/e && run && run && sleep 0.1 && run
+echo '{"name":"e","version":"1.0.0"}' >packages/e/package.json
+ok 'so is a package.json that makes a project of a directory' both
+rm -r packages/e packages/a/unread.log packages/c/elsewhere
+ok 'and when all of that is gone again' both
+run; sleep 0.1; run
 
 edit() {
 	case $1 in
@@ -93,13 +119,21 @@ edit() {
 	26) git rm -q --cached packages/a/src/a.c 2>/dev/null ;;
 	27) echo x >packages/b/src/x.md; echo y >packages/b/x.log ;;
 	28) echo 'broken{' >packages/d/vx.json ;;
+	29) rm -rf packages/[abd]/dist ;;
+	30) mkdir -p packages/a/some && touch packages/b/some packages/some 2>/dev/null ;;
+	31) rm -rf packages/a/some packages/b/some packages/some ;;
+	32) echo '{"tasks":{}}' >packages/c/vx.jsonc ;;
+	33) rm -f packages/c/vx.jsonc packages/a/turbo.json ;;
+	34) echo '{"extends":["//"]}' >packages/a/turbo.json ;;
+	35) rm -rf packages/d && mkdir packages/d && git checkout -q -- packages/d 2>/dev/null ;;
+	36) chmod "$([ $((RANDOM % 2)) = 0 ] && echo 755 || echo 700)" packages/a ;;
 	*) git checkout -q -- packages/d 2>/dev/null ;;
 	esac
 }
 RANDOM=${VX_SEED:-7}
 bad=0 used=0
-for i in $(seq 1 "${VX_STEPS:-40}"); do
-	k=$((RANDOM % 30))
+for i in $(seq 1 "${VX_STEPS:-50}"); do
+	k=$((RANDOM % 38))
 	edit $k "$i"
 	both >"$W/diff" || { bad=$((bad + 1)); diag "step $i, edit $k:" "$(cat "$W/diff")"; }
 	if [ $((i % 3)) = 0 ]; then run; sleep 0.05; run; sleep 0.03; run; [ "$(taken)" = 0 ] || used=$((used + 1)); both >"$W/diff" || { bad=$((bad + 1)); diag "after a run, step $i, edit $k:" "$(cat "$W/diff")"; }; fi

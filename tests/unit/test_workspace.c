@@ -381,7 +381,7 @@ static void test_facts(void **state)
 {
 	struct plan p;
 	struct vx_facts f;
-	bool file = false, dir = false, absent = false;
+	bool file = false, dir = false, names = false, absent = false;
 
 	(void)state;
 	plan_open(&p);
@@ -396,9 +396,11 @@ static void test_facts(void **state)
 	for (uint32_t i = 0; i < f.n; i++) {
 		file = file || (f.v[i].kind == VX_SEEN_FILE && strcmp(f.v[i].path, vxt_path(p.dir, "p/a/vx.json")) == 0 && f.v[i].st.size == 2);
 		dir = dir || (f.v[i].kind == VX_SEEN_DIR && strcmp(f.v[i].path, vxt_path(p.dir, "p")) == 0);
+		names = names || (f.v[i].kind == VX_SEEN_NAMES && strcmp(f.v[i].path, vxt_path(p.dir, "p/a")) == 0 &&
+					 f.v[i].names == (VX_HAS_PACKAGE_JSON | VX_HAS_VX_JSON) && f.v[i].st.ino);
 		absent = absent || (f.v[i].kind == VX_SEEN_ABSENT && strcmp(f.v[i].path, vxt_path(p.dir, "pnpm-workspace.yaml")) == 0);
 	}
-	assert_true(file && dir && absent);
+	assert_true(file && dir && names && absent);
 	uint32_t n = f.n;
 	assert_int_equal(plan_load(&p), 0);
 	assert_int_equal(f.n, n);
