@@ -61,7 +61,8 @@ static void encode_fixed(struct encoder *e)
 {
 	static struct utsname u;
 	char label[64], platform[160];
-	uname(&u);
+	if (!u.sysname[0]) /* keys are encoded by one thread */
+		uname(&u);
 	snprintf(platform, sizeof platform, "%s/%s", u.sysname, u.machine);
 	snprintf(label, sizeof label, "%d", VX_KEY_VERSION);
 	part(e, "version", label);

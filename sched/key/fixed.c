@@ -179,29 +179,77 @@ static int global_came(struct vx_keyer *k, const struct fixed_round *round, char
 	return r;
 }
 
+/* Files of the fingerprint that are known to be absent still, as the root has not changed since they were seen to be. */
+static uint32_t absent_still(struct vx_keyer *k, const struct fixed_round *round, const struct vx_fstat *root)
+{
+	struct absent *p = &k->absent;
+	pthread_mutex_lock(&p->lock);
+	uint32_t mask = p->round == round && vx_fstat_equal(&p->root, root) ? p->mask : 0;
+	pthread_mutex_unlock(&p->lock);
+	return mask;
+}
+
+static void absent_seen(struct vx_keyer *k, const struct fixed_round *round, const struct vx_fstat *root, uint32_t mask)
+{
+	struct absent *p = &k->absent;
+	pthread_mutex_lock(&p->lock);
+	p->round = round;
+	p->root = *root;
+	p->mask = mask;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* One file of the fingerprint. `ret_absent`: nothing has the name, so that only a change of the root can bring it. */
+static int file_moved(struct vx_keyer *k, const struct fixed_file *was, bool *ret_absent)
+{
+	struct stat st;
+	struct vx_fstat now = {0};
+	*ret_absent = false;
+	if (fstatat(vx_source_fd(k->src), was->name, &st, 0) < 0) {
+		if (!was->present && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
+			*ret_absent = errno == ENOENT && fstatat(vx_source_fd(k->src), was->name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+			return 0;
+		}
+	} else {
+		vx_fstat_of(&st, &now);
+	}
+	if (was->present && vx_fstat_equal(&now, &was->st) && !vx_fstat_racy(&was->st, was->looked_ns))
+		return 0;
+	struct fixed_file f;
+	int r = vx_key_read_through(vx_source_fd(k->src), was->name, &f);
+	return r < 0 ? r : !same_fixed(was, &f);
+}
+
+static int fingerprint_moved(struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
+{
+	struct stat st;
+	struct vx_fstat root = {0};
+	uint64_t looked_ns = vx_wall_ns();
+	bool can_prove = fstat(vx_source_fd(k->src), &st) == 0;
+	if (can_prove)
+		vx_fstat_of(&st, &root);
+	uint32_t proven = can_prove ? absent_still(k, round, &root) : 0, mask = proven;
+	for (uint32_t i = 0; i < N_FINGERPRINT; i++) {
+		bool absent;
+		if (proven & 1U << i)
+			continue;
+		int r = file_moved(k, &round->v[i], &absent);
+		if (r) {
+			snprintf(ret_what, cap, "%s", round->v[i].name);
+			return r;
+		}
+		mask |= (uint32_t)absent << i;
+	}
+	if (can_prove && mask != proven && !vx_fstat_racy(&root, looked_ns))
+		absent_seen(k, round, &root, mask);
+	return 0;
+}
+
 int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
 {
-	for (uint32_t i = 0; i < N_FINGERPRINT; i++) {
-		const struct fixed_file *was = &round->v[i];
-		struct stat st;
-		struct vx_fstat now = {0};
-		if (fstatat(vx_source_fd(k->src), was->name, &st, 0) < 0) {
-			if (!was->present && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-				continue;
-		} else {
-			vx_fstat_of(&st, &now);
-		}
-		if (was->present && vx_fstat_equal(&now, &was->st) && !vx_fstat_racy(&was->st, was->looked_ns))
-			continue;
-		struct fixed_file f;
-		int r = vx_key_read_through(vx_source_fd(k->src), was->name, &f);
-		if (r < 0)
-			return r;
-		if (!same_fixed(was, &f)) {
-			snprintf(ret_what, cap, "%s", was->name);
-			return 1;
-		}
-	}
+	int moved = fingerprint_moved(k, round, ret_what, cap);
+	if (moved)
+		return moved;
 	for (uint32_t i = 0; i < round->n_globals; i++) {
 		int r = vx_key_input_moved(k, &round->globals[i]);
 		if (r) {

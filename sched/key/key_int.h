@@ -113,6 +113,12 @@ struct vx_keyer {
 		uint64_t ended_ns;    /* ... that ended then (0: there is none), and took so long */
 		uint64_t took_ns;
 	} walk;
+	struct absent {
+		pthread_mutex_t lock;
+		const struct fixed_round *round; /* the files of this that `mask` names were not there, and no link either ... */
+		struct vx_fstat root;            /* ... while the root had this stat, which was old enough */
+		uint32_t mask;
+	} absent;
 	uint8_t *stable;            /* by task: 0 unknown, 1 yes, 2 preliminary; filled by stable.c */
 	struct vx_seed_state *seed; /* seed.c; NULL without a snapshot */
 	struct vx_keyer_stats st;

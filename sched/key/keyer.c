@@ -18,6 +18,7 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const 
 		k->o.threads = vx_cpus();
 	pthread_mutex_init(&k->globs_lock, NULL);
 	pthread_mutex_init(&k->walk.lock, NULL);
+	pthread_mutex_init(&k->absent.lock, NULL);
 	k->set_key = VX_BUF((size_t)1 << 30);
 	k->projects = vx_xcalloc(ws->n_projects + 1, sizeof *k->projects);
 	k->records = vx_xcalloc(g->n_tasks + 1, sizeof(struct record *));
@@ -68,6 +69,7 @@ void vx_keyer_free(struct vx_keyer *k)
 	vx_source_close(k->src);
 	pthread_mutex_destroy(&k->globs_lock);
 	pthread_mutex_destroy(&k->walk.lock);
+	pthread_mutex_destroy(&k->absent.lock);
 	vx_arena_free(&k->walk.a);
 	vx_arena_free(&k->a);
 	free(k);

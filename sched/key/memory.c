@@ -149,11 +149,13 @@ bool vx_wtmem_id(const struct vx_wtmem *m, const char *path, size_t len, enum vx
 	return false;
 }
 
+struct listed {
+	const char *path;
+	struct vx_dir_memory d;
+};
+
 struct vx_wtmem_writer {
-	struct listed {
-		const char *path;
-		struct vx_dir_memory d;
-	} * dirs;
+	struct listed *dirs;
 	const struct vx_file **ids;
 	uint32_t n_dirs, cap_dirs, n_ids, cap_ids;
 	bool not_all;
@@ -236,6 +238,35 @@ static int listed_cmp(const void *a, const void *b)
 static int id_cmp(const void *a, const void *b)
 {
 	return strcmp((*(const struct vx_file *const *)a)->path, (*(const struct vx_file *const *)b)->path);
+}
+
+struct vx_wtseen {
+	uint32_t n;
+	struct listed v[];
+};
+
+struct vx_wtseen *vx_wtmem_seen_new(const struct vx_wtmem_writer *w)
+{
+	struct vx_wtseen *s = vx_xcalloc(1, sizeof *s + w->n_dirs * sizeof *s->v);
+	s->n = w->n_dirs;
+	if (s->n) {
+		memcpy(s->v, w->dirs, s->n * sizeof *s->v);
+		qsort(s->v, s->n, sizeof *s->v, listed_cmp);
+	}
+	return s;
+}
+
+void vx_wtmem_seen_free(struct vx_wtseen *s)
+{
+	free(s);
+}
+
+bool vx_wtmem_seen_dir(const struct vx_wtseen *s, const char *path, struct vx_dir_memory *ret)
+{
+	const struct listed want = {.path = path}, *at = bsearch(&want, s->v, s->n, sizeof *s->v, listed_cmp);
+	if (at)
+		*ret = at->d;
+	return at != NULL;
 }
 
 static void pad(struct vx_buf *b)

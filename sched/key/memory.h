@@ -31,6 +31,11 @@ void vx_wtmem_add_id(struct vx_wtmem_writer *w, const struct vx_file *f);
 void vx_wtmem_not_all(struct vx_wtmem_writer *w);
 /* Every directory, until `each` returns false. False also when they are not all. */
 bool vx_wtmem_each_dir(const struct vx_wtmem_writer *w, bool (*each)(void *arg, const char *path, const struct vx_dir_memory *d), void *arg);
+/* The directories of a writer as they are now, to be looked up while the run lasts, from any thread; names and paths stay the writer's. */
+struct vx_wtseen;
+struct vx_wtseen *vx_wtmem_seen_new(const struct vx_wtmem_writer *w);
+void vx_wtmem_seen_free(struct vx_wtseen *s);
+bool vx_wtmem_seen_dir(const struct vx_wtseen *s, const char *path, struct vx_dir_memory *ret);
 /* Would storing change nothing? */
 bool vx_wtmem_same(const struct vx_wtmem *m, const struct vx_wtmem_writer *w);
 int vx_wtmem_store(struct vx_wtmem_writer *w, const struct vx_key_memory *m, const char *root);

@@ -1,4 +1,5 @@
 /* File lists by our own reader of git's index and our own scan: the repository of the workspace and those inside it. */
+#include "rulefile.h"
 #include "scan.h"
 #include "source_int.h"
 #include "unchanged_int.h"
@@ -25,7 +26,8 @@ struct vx_own {
 	struct vx_arena a;                       /* guarded by `lock` after opening, like `repos` */
 	struct vx_arena extra[MAX_SCAN_THREADS]; /* what other threads listed when it was opened */
 	struct vx_wtmem_writer *writer;
-	bool remembered; /* once is enough: the directories are those of the first list */
+	struct vx_wtseen *seen; /* what the first list saw; made when something is listed anew, under the lock */
+	bool remembered;        /* once is enough: the directories are those of the first list */
 	pthread_mutex_t lock;
 };
 
@@ -62,11 +64,14 @@ static int load_repo(struct vx_own *o, struct vx_repo *r, char *why, size_t cap)
 		res = global_rules(a, r->git.attributes, true, &r->attrs, why, cap);
 	if (res == 0)
 		res = global_rules(a, vx_arena_printf(a, "%s/attributes", info), true, &r->attrs, why, cap);
+	if (res == 0)
+		r->rules = vx_rule_memo_new(r->ignore, r->attrs);
 	return res;
 }
 
 static void free_repo(struct vx_repo *r)
 {
+	vx_rule_memo_free(r->rules);
 	vx_gitindex_free(&r->index);
 	vx_close(r->top_fd);
 	free(r);
@@ -125,7 +130,9 @@ static int list_repo(struct vx_source *s, const struct vx_repo *r, const char *d
 {
 	struct vx_own *o = s->own;
 	struct vx_strlist nested = {0};
-	int res = vx_scan(r, dir, opts, a, out, &nested, why, cap);
+	struct vx_scan_opts mine = *opts;
+	mine.rules = o->seen ? r->rules : NULL; /* the first list reads each file once anyhow */
+	int res = vx_scan(r, dir, &mine, a, out, &nested, why, cap);
 	for (uint32_t i = 0; i < nested.n && res == 0; i++) {
 		struct vx_repo *inner;
 		pthread_mutex_lock(&o->lock);
@@ -215,16 +222,55 @@ void vx_own_close(struct vx_own *o)
 	free(o->repos);
 	for (uint32_t i = 0; i < MAX_SCAN_THREADS; i++)
 		vx_arena_free(&o->extra[i]);
+	vx_wtmem_seen_free(o->seen);
 	vx_wtmem_writer_free(o->writer);
 	pthread_mutex_destroy(&o->lock);
 	vx_arena_free(&o->a);
 	free(o);
 }
 
-int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+/* Would a list from the top still come upon this repository? Its own may be gone by now, or the rules around it may have changed. */
+static bool still_found(const struct vx_source *s, const struct vx_repo *r, const struct vx_repo *around, struct vx_arena *a)
+{
+	const char *path = repo_path(around, r->mount, a);
+	size_t n = strlen(path);
+	char why[200];
+	bool ignored = false;
+	if (!vx_gitrepo_is(vx_arena_printf(a, "%s/%s", s->root, r->mount)))
+		return false;
+	uint32_t i = vx_gitindex_lower(&around->index, 0, around->index.n, path, n);
+	if (i < around->index.n && around->index.v[i].mode == 0160000 && strcmp(around->index.v[i].path, path) == 0)
+		return true;
+	return vx_scan_ignored(around, path, &ignored, why, sizeof why) != 0 || !ignored;
+}
+
+static const struct vx_repo *repo_now(const struct vx_source *s, const char *dir, struct vx_arena *a)
 {
 	const struct vx_repo *r = repo_of(s->own, dir);
-	struct vx_scan_opts opts = {.threads = 1, .memory = s->memory};
+	while (*r->mount) {
+		const char *slash = strrchr(r->mount, '/');
+		const struct vx_repo *around = repo_of(s->own, slash ? vx_arena_strndup(a, r->mount, (size_t)(slash - r->mount)) : "");
+		if (still_found(s, r, around, a))
+			break;
+		r = around;
+	}
+	return r;
+}
+
+static const struct vx_wtseen *seen(struct vx_own *o)
+{
+	pthread_mutex_lock(&o->lock);
+	if (!o->seen && o->writer)
+		o->seen = vx_wtmem_seen_new(o->writer);
+	const struct vx_wtseen *r = o->seen;
+	pthread_mutex_unlock(&o->lock);
+	return r;
+}
+
+int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+{
+	const struct vx_repo *r = repo_now(s, dir, a);
+	struct vx_scan_opts opts = {.threads = 1, .memory = s->memory, .seen = seen(s->own)};
 	char why[200] = "the file list cannot be read";
 	int res = list_repo(s, r, repo_path(r, dir, a), &opts, a, out, why, sizeof why);
 	if (res)

@@ -2,6 +2,7 @@
  *
  * A job is a directory. Jobs wait on one stack; threads take from it and push what they find. Each thread has its own arena and lists, joined at the end,
  * so that nothing is shared but the stack. Tracked files go to a slot of their own in one array that is parallel to the index. */
+#include "rulefile.h"
 #include "scan.h"
 
 #include "vx/buf.h"
@@ -21,7 +22,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MAX_RULES_BYTES (100U << 20) /* one .gitignore, as git */
 #define LIST_BYTES (64U << 10)
 
 struct job {
@@ -256,32 +256,12 @@ static int on_name(struct worker *w, const struct job *j, const struct name *n, 
 	return r < 0 ? fail(w->s, r, "cannot be looked at", w->path) : r;
 }
 
-/* The rules of a file in the job's directory, not through a link. */
 static int read_rules(struct worker *w, const struct job *j, const char *name, const struct vx_rules *up, bool attrs, const struct vx_rules **ret)
 {
-	char path[VX_MAX_PATH];
-	if (snprintf(path, sizeof path, "%s%s%s", j->path, j->len ? "/" : "", name) >= (int)sizeof path)
-		return fail(w->s, -ENAMETOOLONG, "has too long a path", j->path);
-	VX_CLEANUP_FD int fd = vx_open(w->s->repo->top_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	*ret = up;
-	if (fd == -ENOENT || fd == -ELOOP)
-		return 0;
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail(w->s, 1, "cannot be read", path);
-	if (!S_ISREG(st.st_mode))
-		return 0;
-	if (st.st_size > (off_t)MAX_RULES_BYTES)
-		return fail(w->s, 1, "is too large", path);
-	size_t cap = (size_t)st.st_size + 4096;
-	char *text = malloc(cap);
-	if (!text)
-		return fail(w->s, -ENOMEM, "cannot be read", path);
-	ssize_t n = vx_read_full(fd, text, cap);
-	if (n >= 0 && (size_t)n < cap)
-		*ret = attrs ? vx_attr_parse(text, (size_t)n, j->path, up, w->a) : vx_ignore_parse(text, (size_t)n, j->path, up, w->a);
-	free(text);
-	return n < 0 || (size_t)n == cap ? fail(w->s, 1, "changed while it was read", path) : 0;
+	struct vx_rule_file f = {w->s->repo->top_fd, j->path, name, up, attrs};
+	const char *why;
+	int r = vx_rule_file(&f, w->s->o->rules, w->a, ret, &why);
+	return r ? fail(w->s, r, why, vx_arena_printf(w->a, "%s%s%s", j->path, j->len ? "/" : "", name)) : 0;
 }
 
 static const struct vx_ix_entry *entry_of(struct worker *w, const struct job *j, const char *name)
@@ -380,24 +360,36 @@ static int read_listing(struct worker *w, int fd, uint32_t *ret_names)
 	}
 }
 
-/* A listing in hand: the special names first, then all. */
-static int on_listing(struct worker *w, struct job *j, const struct vx_dir_memory *d, int dir_fd)
+/* The names in a listing that are more than names. */
+struct special {
+	bool ignore, attrs, git;
+};
+
+static struct special special_names(const struct vx_dir_memory *d)
 {
-	bool has_ignore = false, has_attrs = false, has_git = false;
+	struct special has = {0};
 	const char *p = d->names;
 	for (uint32_t i = 0; i < d->n_names; i++, p += strlen(p) + 1) {
 		unsigned char type = (unsigned char)*p++;
 		if (p[0] != '.' || p[1] != 'g')
 			continue;
-		has_ignore |= type != DT_LNK && strcmp(p, ".gitignore") == 0;
-		has_attrs |= type != DT_LNK && strcmp(p, ".gitattributes") == 0;
-		has_git |= strcmp(p, ".git") == 0;
+		has.ignore |= type != DT_LNK && strcmp(p, ".gitignore") == 0;
+		has.attrs |= type != DT_LNK && strcmp(p, ".gitattributes") == 0;
+		has.git |= strcmp(p, ".git") == 0;
 	}
-	if (has_git && j->len && j->lo == j->hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", w->s->repo->git.worktree, j->path))) {
+	return has;
+}
+
+/* A listing in hand: the special names first, then all. */
+static int on_listing(struct worker *w, struct job *j, const struct vx_dir_memory *d, int dir_fd)
+{
+	struct special has = special_names(d);
+	const char *p;
+	if (has.git && j->len && j->lo == j->hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", w->s->repo->git.worktree, j->path))) {
 		vx_strlist_add(&w->nested, w->a, emitted(w, j->path, false));
 		return 0;
 	}
-	int r = enter(w, j, has_ignore, has_attrs);
+	int r = enter(w, j, has.ignore, has.attrs);
 	memcpy(w->path, j->path, j->len);
 	if (j->len)
 		w->path[j->len] = '/';
@@ -416,17 +408,33 @@ static bool holds_nothing(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EACCES;
 }
 
-static bool from_memory(struct worker *w, const struct job *j, struct vx_dir_memory *d)
+/* The listing that is known of the job's directory, where that still has the stat it had (`st`, NULL: not looked at yet). */
+static bool from_memory(struct worker *w, const struct job *j, const struct stat *st, struct vx_dir_memory *ret)
 {
-	const struct vx_wtmem *m = w->s->o->memory;
-	struct stat st;
+	const struct vx_scan_opts *o = w->s->o;
+	struct vx_dir_memory d[2];
 	struct vx_fstat now;
-	const char *key = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
-	if (!m || !vx_wtmem_dir(m, key, strlen(key), d) || fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		!S_ISDIR(st.st_mode))
+	struct stat own;
+	uint32_t n = 0;
+	if (!o->memory && !o->seen)
 		return false;
-	vx_fstat_of(&st, &now);
-	return vx_fstat_equal(&now, &d->st);
+	const char *key = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
+	n += o->seen && vx_wtmem_seen_dir(o->seen, key, &d[n]);
+	n += o->memory && vx_wtmem_dir(o->memory, key, strlen(key), &d[n]);
+	if (n && !st) {
+		st = &own;
+		if (fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &own, AT_SYMLINK_NOFOLLOW) < 0)
+			return false;
+	}
+	if (!n || !S_ISDIR(st->st_mode))
+		return false;
+	vx_fstat_of(st, &now);
+	for (uint32_t i = 0; i < n; i++)
+		if (vx_fstat_equal(&now, &d[i].st)) {
+			*ret = d[i];
+			return true;
+		}
+	return false;
 }
 
 static int run_job(struct worker *w, struct job *j)
@@ -434,7 +442,7 @@ static int run_job(struct worker *w, struct job *j)
 	struct scan *s = w->s;
 	const char *path = j->len ? j->path : ".";
 	struct vx_dir_memory d = {0};
-	if (from_memory(w, j, &d)) {
+	if (from_memory(w, j, NULL, &d)) {
 		remember(w, j, &d, false);
 		return on_listing(w, j, &d, s->repo->top_fd);
 	}
@@ -473,22 +481,44 @@ static void work_all(struct worker *w, uint32_t n)
 	pthread_t made[64];
 	uint32_t k = 0;
 	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	while (k + 1 < n && k < 64 && pthread_create(&made[k], NULL, work, &w[k + 1]) == 0)
-		k++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (n > 1) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		while (k + 1 < n && k < 64 && pthread_create(&made[k], NULL, work, &w[k + 1]) == 0)
+			k++;
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	}
 	work(w);
 	for (uint32_t i = 0; i < k; i++)
 		pthread_join(made[i], NULL);
 }
 
+static unsigned char look_at(const struct scan *s, const char *path, struct stat *ret)
+{
+	struct stat st = {0};
+	if (fstatat(s->repo->top_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return DT_WHT;
+	*ret = st;
+	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : S_ISLNK(st.st_mode) ? DT_LNK : DT_FIFO;
+}
+
 static unsigned char type_at(const struct scan *s, const char *path)
 {
 	struct stat st;
-	if (fstatat(s->repo->top_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return DT_WHT;
-	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : S_ISLNK(st.st_mode) ? DT_LNK : DT_FIFO;
+	return look_at(s, path, &st);
+}
+
+/* The rules in a directory that is gone through only. Its listing, where one holds, says whether there are any. */
+static int enter_passing(struct worker *w, struct job *j, const struct stat *st, const char *up)
+{
+	struct vx_dir_memory d;
+	if (st && from_memory(w, j, st, &d)) {
+		struct special has = special_names(&d);
+		return enter(w, j, has.ignore, has.attrs);
+	}
+	unsigned char ti = type_at(w->s, vx_arena_printf(w->a, "%s.gitignore", up)),
+		      ta = type_at(w->s, vx_arena_printf(w->a, "%s.gitattributes", up));
+	return enter(w, j, ti == DT_REG, ta == DT_REG);
 }
 
 /* Goes down to `dir` one component at a time, as the scan itself would, so that the rules above it count. Leaves its job on the stack. */
@@ -496,6 +526,7 @@ static int descend(struct worker *w, const char *dir)
 {
 	struct scan *s = w->s;
 	struct job j = {.path = "", .hi = s->repo->index.n, .ignore = s->repo->ignore, .attrs = s->repo->attrs};
+	struct stat st = {0};                                                   /* of the directory that j is about */
 	j.modules = *s->emit && vx_below_modules(s->emit, strlen(s->emit) + 1); /* a submodule in one: the NUL stands for a name */
 	for (const char *p = dir; *p;) {
 		const char *slash = strchrnul(p, '/');
@@ -504,13 +535,11 @@ static int descend(struct worker *w, const char *dir)
 			return 0;
 		}
 		const char *up = j.len ? vx_arena_printf(w->a, "%s/", j.path) : "";
-		unsigned char ti = type_at(s, vx_arena_printf(w->a, "%s.gitignore", up)),
-			      ta = type_at(s, vx_arena_printf(w->a, "%s.gitattributes", up));
-		int r = enter(w, &j, ti == DT_REG, ta == DT_REG);
+		int r = enter_passing(w, &j, j.len ? &st : NULL, up);
 		if (r)
 			return r;
 		struct name n = {.s = vx_arena_strndup(w->a, p, (size_t)(slash - p)), .len = (uint32_t)(slash - p)};
-		n.type = type_at(s, vx_arena_printf(w->a, "%s%s", up, n.s));
+		n.type = look_at(s, vx_arena_printf(w->a, "%s%s", up, n.s), &st);
 		if (*slash && n.type != DT_DIR)
 			return 0;
 		memcpy(w->path, up, strlen(up));

@@ -10,6 +10,8 @@
 #include "ignore.h"
 #include "memory.h"
 
+struct vx_rule_memo;
+
 struct vx_repo {
 	const char *mount;  /* where its worktree lies in the workspace; "" also for one that begins further up */
 	const char *prefix; /* where the workspace lies in its worktree; "" its top */
@@ -17,12 +19,15 @@ struct vx_repo {
 	struct vx_gitindex index;
 	int top_fd;                            /* its worktree */
 	const struct vx_rules *ignore, *attrs; /* what holds in all of it */
+	struct vx_rule_memo *rules;            /* for listings after the first; NULL none */
 };
 
 struct vx_scan_opts {
 	uint32_t threads;
 	struct vx_arena *extra;         /* threads - 1 arenas for what other threads list; NULL: one thread */
-	const struct vx_wtmem *memory;  /* NULL none */
+	const struct vx_wtmem *memory;  /* of the last run; NULL none */
+	const struct vx_wtseen *seen;   /* of this run; NULL none */
+	struct vx_rule_memo *rules;     /* of this repository; NULL none */
 	struct vx_wtmem_writer *writer; /* takes the directories listed; NULL none */
 };
 

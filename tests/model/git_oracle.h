@@ -1,7 +1,8 @@
 /* git as the oracle: a random worktree, random edits, and after each one our list of files against what git says.
  *
  * Compared after every step: the set of files (tracked ones on disk, untracked ones not ignored), which tracked ones differ from the index, every id with
- * the bytes on disk and with git hash-object; a random directory listed alone with its part of the whole; now and then ignored paths with git check-ignore. The seed of a failure is printed: VX_SEED=N VX_STEPS=N repeat it. */
+ * the bytes on disk and with git hash-object; a random directory listed alone with its part of the whole, also later, when the tree has
+ * changed under a source that is open; now and then ignored paths with git check-ignore. The seed of a failure is printed: VX_SEED=N VX_STEPS=N repeat it. */
 #ifndef GIT_ORACLE_H
 #define GIT_ORACLE_H
 
@@ -26,6 +27,7 @@ struct go {
 	char *memory; /* what was remembered */
 	size_t memory_n;
 	bool attributes; /* edits of attributes too; other seeds compare what has changed instead */
+	bool plain;      /* only edits of the worktree itself, not of what is read when a source is opened */
 	char last[256];  /* the last edit, for messages */
 };
 
@@ -227,28 +229,62 @@ static void go_compare_changed(struct go *g, struct vx_files *t, struct go_want 
 	vx_map_free(&set);
 }
 
-static void go_compare_part(struct go *g, struct vx_source *s, const struct vx_files *all)
+static void go_drop_modules(struct vx_files *t)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < t->n; i++)
+		if (!t->v[i]->modules)
+			t->v[kept++] = t->v[i];
+	t->n = kept;
+}
+
+static void go_compare_part(struct go *g, struct vx_source *s, const char *dir, const struct vx_files *all)
 {
 	struct vx_arena a = {0};
 	struct vx_files part = {0};
-	const char *dir = go_rand(g, 3) ? go_pick_dir(g) : go_pick(g);
 	struct vx_err err = {0};
 	if (vx_source_list(s, dir, &a, &part, &err) < 0)
 		go_fail(g, "part \"%s\": %s", dir, err.what);
-	uint32_t lo, hi, kept = 0;
-	for (uint32_t i = 0; i < part.n; i++)
-		if (!part.v[i]->modules)
-			part.v[kept++] = part.v[i];
-	part.n = kept;
+	uint32_t lo, hi;
+	go_drop_modules(&part);
 	vx_files_below(all, dir, &lo, &hi);
 	struct vx_file *self = *dir ? vx_files_find(all, dir) : NULL;
 	if (part.n != hi - lo + (self != NULL))
 		go_fail(g, "part \"%s\" holds %u files, the whole %u there", dir, part.n, hi - lo + (self != NULL));
-	for (uint32_t i = 0; i < part.n; i++)
-		if (strcmp(part.v[i]->path, self && i == 0 ? self->path : all->v[lo + i - (self != NULL)]->path) != 0)
-			go_fail(g, "part \"%s\": \"%s\"", dir, part.v[i]->path);
+	for (uint32_t i = 0; i < part.n; i++) {
+		const struct vx_file *f = part.v[i], *in_all = self && i == 0 ? self : all->v[lo + i - (self != NULL)];
+		if (strcmp(f->path, in_all->path) != 0)
+			go_fail(g, "part \"%s\": \"%s\"", dir, f->path);
+		if (f->has_oid && in_all->has_oid && memcmp(&f->oid, &in_all->oid, sizeof f->oid) != 0)
+			go_fail(g, "part \"%s\": \"%s\" has another id", dir, f->path);
+	}
 	vx_files_free(&part);
 	vx_arena_free(&a);
+}
+
+/* A source that stays open while the tree changes, as in a run: what it lists then is what one opened then lists. */
+static void go_compare_later(struct go *g, struct vx_source *s)
+{
+	g->plain = true;
+	for (int round = 0; round < 3; round++) {
+		struct vx_source *fresh = NULL;
+		struct vx_files t = {0};
+		struct vx_arena a = {0};
+		struct vx_err err = {0};
+		for (uint32_t n = go_rand(g, 3); n; n--)
+			go_edit(g);
+		if (go_rand(g, 2))
+			go_edit_ignore(g);
+		if (vx_source_open(g->repo, 1, NULL, &fresh, &err) < 0 || vx_source_list(fresh, "", &a, &t, &err) < 0)
+			go_fail(g, "later: %s", err.what);
+		go_drop_modules(&t);
+		for (int i = 0; i < 6 && strcmp(vx_source_why(fresh), "index") == 0; i++)
+			go_compare_part(g, s, i ? go_pick_dir(g) : "", &t);
+		vx_files_free(&t);
+		vx_source_close(fresh);
+		vx_arena_free(&a);
+	}
+	g->plain = false;
 }
 
 static bool go_in_nested(struct go *g, const char *p)
@@ -297,11 +333,7 @@ static void go_check(struct go *g)
 	g->gits += vx_source_gits(s);
 	if (own && vx_source_gits(s))
 		go_fail(g, "git was run beside the index");
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < t.n; i++)
-		if (!t.v[i]->modules)
-			t.v[kept++] = t.v[i];
-	t.n = kept;
+	go_drop_modules(&t);
 	bool answered = go_ask(g, &w, "", 0);
 	if (answered)
 		go_compare_sets(g, &t, &w);
@@ -312,10 +344,12 @@ static void go_check(struct go *g)
 	if (strict && !g->attributes && answered)
 		go_compare_changed(g, &t, &w);
 	if (go_rand(g, 2))
-		go_compare_part(g, s, &t);
+		go_compare_part(g, s, go_rand(g, 3) ? go_pick_dir(g) : go_pick(g), &t);
 	if (go_rand(g, 10) == 0)
 		go_compare_ignored(g, s);
 	assert_int_equal(vx_source_remember(s, &t), 0);
+	if (own && go_rand(g, 2))
+		go_compare_later(g, s);
 	vx_files_free(&t);
 	vx_source_close(s);
 	vx_arena_free(&a);

@@ -119,7 +119,7 @@ static void go_edit_ignore(struct go *g)
 {
 	char text[512], rel[256];
 	go_rules(g, text, sizeof text);
-	switch (go_rand(g, 8)) {
+	switch (g->plain ? 2 + go_rand(g, 6) : go_rand(g, 8)) {
 	case 0:
 		go_write(g, ".git/info/exclude", text);
 		break;
@@ -152,7 +152,7 @@ static void go_edit_attributes(struct go *g)
 	if (go_rand(g, 3) == 0)
 		unlink(go_abs(g, rel));
 	else
-		go_write(g, go_rand(g, 6) ? rel : ".git/info/attributes", lines[go_rand(g, sizeof lines / sizeof *lines)]);
+		go_write(g, g->plain || go_rand(g, 6) ? rel : ".git/info/attributes", lines[go_rand(g, sizeof lines / sizeof *lines)]);
 }
 
 static void go_edit_times(struct go *g, const char *p)
@@ -287,6 +287,8 @@ static void go_edit(struct go *g)
 {
 	const char *p = go_pick(g), *q = go_pick(g);
 	uint32_t kind = go_rand(g, 30);
+	while (g->plain && ((kind >= 12 && kind <= 17) || (kind >= 23 && kind <= 25) || kind == 28))
+		kind = go_rand(g, 30);
 	snprintf(g->last, sizeof g->last, "kind %u on \"%.80s\" \"%.80s\"", kind, p, q);
 	switch (kind) {
 	case 0 ... 5:
