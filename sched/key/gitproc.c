@@ -293,7 +293,7 @@ int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_e
 {
 	struct vx_arena a = {0};
 	const char *rest, *repo = repo_of(s, path, &rest);
-	const char *args[] = {"check-ignore", "-q", "--", *rest ? rest : ".", NULL};
+	const char *args[] = {"check-ignore", "-q", "--no-index", "--", *rest ? rest : ".", NULL};
 	struct vx_buf errout = VX_BUF(64U << 10);
 	int status = 0;
 	int r = run_git(s, *repo ? vx_arena_printf(&a, "%s/%s", s->root, repo) : s->root, args, NULL, &errout, &status, err);

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC 0x324d5658U /* "XVM2"; changes with the format */
+#define MAGIC 0x334d5658U /* "XVM3"; changes with the format */
 #define MAX_MEMORY_BYTES ((size_t)1 << 30)
 
 struct header {
 	uint32_t magic, n_dirs, n_ids, unused;
+	struct vx_wtmem_attrs attrs;
 };
 
 /* Records follow each other, sorted by path, each padded to eight bytes. */
@@ -30,6 +31,8 @@ struct vx_wtmem {
 	const struct dir_record **dirs;
 	const struct id_record **ids;
 	uint32_t n_dirs, n_ids;
+	bool loaded;
+	struct vx_wtmem_attrs attrs;
 };
 
 static const char *dir_path(const struct dir_record *r)
@@ -61,6 +64,7 @@ static bool parse(struct vx_wtmem *m, const char *blob, size_t n)
 	const char *p = blob + sizeof *h, *end = blob + n;
 	if (n < sizeof *h || h->magic != MAGIC || h->n_dirs > n / sizeof(struct dir_record) || h->n_ids > n / sizeof(struct id_record))
 		return false;
+	m->attrs = h->attrs;
 	m->dirs = vx_xcalloc(h->n_dirs + 1, sizeof *m->dirs);
 	m->ids = vx_xcalloc(h->n_ids + 1, sizeof *m->ids);
 	for (uint32_t i = 0; i < h->n_dirs; i++) {
@@ -80,7 +84,8 @@ static bool parse(struct vx_wtmem *m, const char *blob, size_t n)
 		m->ids[m->n_ids++] = r;
 		p += r->total;
 	}
-	return p == end;
+	m->loaded = p == end;
+	return m->loaded;
 }
 
 struct vx_wtmem *vx_wtmem_load(const struct vx_key_memory *km, const char *root, struct vx_arena *a)
@@ -125,6 +130,13 @@ bool vx_wtmem_dir(const struct vx_wtmem *m, const char *path, size_t len, struct
 	return false;
 }
 
+bool vx_wtmem_attrs(const struct vx_wtmem *m, struct vx_wtmem_attrs *ret)
+{
+	if (m->loaded)
+		*ret = m->attrs;
+	return m->loaded;
+}
+
 bool vx_wtmem_id(const struct vx_wtmem *m, const char *path, size_t len, enum vx_oid_kind kind, const struct vx_fstat *st, struct vx_oid *ret)
 {
 	uint32_t lo = 0, hi = m->n_ids;
@@ -159,6 +171,7 @@ struct vx_wtmem_writer {
 	const struct vx_file **ids;
 	uint32_t n_dirs, cap_dirs, n_ids, cap_ids;
 	bool not_all;
+	struct vx_wtmem_attrs attrs;
 };
 
 struct vx_wtmem_writer *vx_wtmem_writer_new(void)
@@ -182,6 +195,11 @@ void vx_wtmem_add_dir(struct vx_wtmem_writer *w, const char *path, const struct 
 		w->dirs = vx_xrealloc(w->dirs, w->cap_dirs * sizeof *w->dirs);
 	}
 	w->dirs[w->n_dirs++] = (struct listed){path, *d};
+}
+
+void vx_wtmem_set_attrs(struct vx_wtmem_writer *w, const struct vx_wtmem_attrs *a)
+{
+	w->attrs = *a;
 }
 
 void vx_wtmem_not_all(struct vx_wtmem_writer *w)
@@ -211,7 +229,7 @@ void vx_wtmem_add_id(struct vx_wtmem_writer *w, const struct vx_file *f)
 
 bool vx_wtmem_same(const struct vx_wtmem *m, const struct vx_wtmem_writer *w)
 {
-	if (m->n_dirs != w->n_dirs || m->n_ids != w->n_ids)
+	if (m->n_dirs != w->n_dirs || m->n_ids != w->n_ids || m->attrs.places != w->attrs.places || m->attrs.distrust_ns != w->attrs.distrust_ns)
 		return false;
 	for (uint32_t i = 0; i < w->n_dirs; i++) {
 		struct vx_dir_memory d;
@@ -278,7 +296,7 @@ static void pad(struct vx_buf *b)
 int vx_wtmem_store(struct vx_wtmem_writer *w, const struct vx_key_memory *m, const char *root)
 {
 	struct vx_buf b = VX_BUF(MAX_MEMORY_BYTES);
-	struct header h = {.magic = MAGIC, .n_dirs = w->n_dirs, .n_ids = w->n_ids};
+	struct header h = {.magic = MAGIC, .n_dirs = w->n_dirs, .n_ids = w->n_ids, .attrs = w->attrs};
 	if (w->n_dirs)
 		qsort(w->dirs, w->n_dirs, sizeof *w->dirs, listed_cmp);
 	if (w->n_ids)

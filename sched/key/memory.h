@@ -21,12 +21,19 @@ void vx_wtmem_free(struct vx_wtmem *m);
 bool vx_wtmem_dir(const struct vx_wtmem *m, const char *path, size_t len, struct vx_dir_memory *ret);
 bool vx_wtmem_id(const struct vx_wtmem *m, const char *path, size_t len, enum vx_oid_kind kind, const struct vx_fstat *st, struct vx_oid *ret);
 
+/* Where there were files of attributes (a sum, see vx_scan_place), and up to when a file must have been written for the index's id of it to be doubted. */
+struct vx_wtmem_attrs {
+	uint64_t places, distrust_ns;
+};
+bool vx_wtmem_attrs(const struct vx_wtmem *m, struct vx_wtmem_attrs *ret); /* false: there is no memory */
+
 /* Building the next one. Paths need not be in order. */
 struct vx_wtmem_writer;
 struct vx_wtmem_writer *vx_wtmem_writer_new(void);
 void vx_wtmem_writer_free(struct vx_wtmem_writer *w);
 void vx_wtmem_add_dir(struct vx_wtmem_writer *w, const char *path, const struct vx_dir_memory *d);
 void vx_wtmem_add_id(struct vx_wtmem_writer *w, const struct vx_file *f);
+void vx_wtmem_set_attrs(struct vx_wtmem_writer *w, const struct vx_wtmem_attrs *a);
 /* A directory was listed that could not be added (too young, or not to be read): what is there is not all. */
 void vx_wtmem_not_all(struct vx_wtmem_writer *w);
 /* Every directory, until `each` returns false. False also when they are not all. */

@@ -4,7 +4,9 @@
 #include "source_int.h"
 #include "unchanged_int.h"
 
+#include "vx/assert.h"
 #include "vx/buf.h"
+#include "vx/clock.h"
 #include "vx/err.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
@@ -27,6 +29,8 @@ struct vx_own {
 	struct vx_arena extra[MAX_SCAN_THREADS]; /* what other threads listed when it was opened */
 	struct vx_wtmem_writer *writer;
 	struct vx_wtseen *seen; /* what the first list saw; made when something is listed anew, under the lock */
+	uint64_t attr_places;   /* a sum over where attributes are, and whether all is converted */
+	uint64_t distrust_ns;   /* ids of the index do not count for what was last written before */
 	bool remembered;        /* once is enough: the directories are those of the first list */
 	pthread_mutex_t lock;
 };
@@ -45,6 +49,20 @@ static int global_rules(struct vx_arena *a, const char *path, bool attrs, const 
 	return 1;
 }
 
+/* The same for attributes, which are also dated. */
+static int global_attrs(struct vx_arena *a, const char *path, struct vx_repo *r, char *why, size_t cap)
+{
+	struct stat st;
+	struct vx_fstat seen;
+	if (path && stat(path, &st) == 0) {
+		vx_fstat_of(&st, &seen);
+		r->attr_places += vx_scan_place(path);
+		if (seen.ctime_ns > r->attrs_ns)
+			r->attrs_ns = seen.ctime_ns;
+	}
+	return global_rules(a, path, true, &r->attrs, why, cap);
+}
+
 /* Index and rules of a repository whose configuration is known. */
 static int load_repo(struct vx_own *o, struct vx_repo *r, char *why, size_t cap)
 {
@@ -54,16 +72,15 @@ static int load_repo(struct vx_own *o, struct vx_repo *r, char *why, size_t cap)
 	if (r->top_fd < 0)
 		return r->top_fd;
 	int res = vx_gitindex_read(AT_FDCWD, vx_arena_printf(a, "%s/index", r->git.gitdir), r->git.kind, &r->index, why, cap);
-	if (res == 0)
-		res = global_rules(a, r->git.excludes, false, &r->ignore, why, cap);
-	if (res == 0)
-		res = global_rules(a, vx_arena_printf(a, "%s/exclude", info), false, &r->ignore, why, cap);
-	if (res == 0)
-		res = global_rules(a, r->git.system_attributes, true, &r->attrs, why, cap);
-	if (res == 0)
-		res = global_rules(a, r->git.attributes, true, &r->attrs, why, cap);
-	if (res == 0)
-		res = global_rules(a, vx_arena_printf(a, "%s/attributes", info), true, &r->attrs, why, cap);
+	const char *const ignores[] = {r->git.excludes, vx_arena_printf(a, "%s/exclude", info)};
+	for (size_t i = 0; i < VX_ARRAY_LEN(ignores) && res == 0; i++)
+		res = global_rules(a, ignores[i], false, &r->ignore, why, cap);
+	const char *const attrs[] = {r->git.system_attributes, r->git.attributes, vx_arena_printf(a, "%s/attributes", info)};
+	for (size_t i = 0; i < VX_ARRAY_LEN(attrs) && res == 0; i++)
+		res = global_attrs(a, attrs[i], r, why, cap);
+	if (r->attrs_ns < o->distrust_ns)
+		r->attrs_ns = o->distrust_ns;
+	o->attr_places += r->attr_places + r->git.converts_all;
 	if (res == 0)
 		r->rules = vx_rule_memo_new(r->ignore, r->attrs);
 	return res;
@@ -197,7 +214,8 @@ int vx_own_open(struct vx_source *s, char *why, size_t cap)
 		struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS,
 			.extra = o->extra,
 			.memory = s->memory,
-			.writer = o->writer};
+			.writer = o->writer,
+			.ret_attr_places = &o->attr_places};
 		r = list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a, &s->first, why, cap);
 	}
 	if (r) {
@@ -210,7 +228,29 @@ int vx_own_open(struct vx_source *s, char *why, size_t cap)
 	}
 	vx_files_sort_unique(&s->first);
 	s->first_ready = true;
+	if (s->memory)
+		vx_own_distrust(s);
 	return 0;
+}
+
+/* Attributes that are gone, or a setting that is, leave no date behind; but the last run has written down where there were some. */
+void vx_own_distrust(struct vx_source *s)
+{
+	struct vx_own *o = s->own;
+	struct vx_wtmem_attrs was;
+	if (!vx_wtmem_attrs(s->memory, &was))
+		return;
+	o->distrust_ns = was.places == o->attr_places ? was.distrust_ns : vx_wall_ns();
+	if (!o->distrust_ns)
+		return;
+	for (uint32_t i = 0; i < o->n; i++)
+		if (o->repos[i]->attrs_ns < o->distrust_ns)
+			o->repos[i]->attrs_ns = o->distrust_ns;
+	for (uint32_t i = 0; i < s->first.n; i++) {
+		struct vx_file *f = s->first.v[i];
+		if (f->has_oid && !f->hashed && f->mode != 0120000 && f->st.ctime_ns <= o->distrust_ns)
+			f->has_oid = f->hashed = vx_wtmem_id(s->memory, f->path, f->len, s->kind, &f->st, &f->oid);
+	}
 }
 
 void vx_own_close(struct vx_own *o)
@@ -307,6 +347,7 @@ int vx_own_remember(struct vx_source *s, const struct vx_files *table)
 	if (!o || !o->writer || o->remembered)
 		return 0;
 	o->remembered = true;
+	vx_wtmem_set_attrs(o->writer, &(struct vx_wtmem_attrs){o->attr_places, o->distrust_ns});
 	for (uint32_t i = 0; i < table->n; i++)
 		if (table->v[i]->hashed)
 			vx_wtmem_add_id(o->writer, table->v[i]);

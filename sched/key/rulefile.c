@@ -102,7 +102,8 @@ static int failed(int error, const char *what, const char **ret_why)
 	return error;
 }
 
-int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct vx_arena *a, const struct vx_rules **ret, const char **ret_why)
+int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct vx_arena *a, const struct vx_rules **ret, uint64_t *ret_since_ns,
+	const char **ret_why)
 {
 	char key[VX_MAX_PATH + 1];
 	const char *path = key + 1;
@@ -113,10 +114,13 @@ int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct
 	if (snprintf(key + 1, sizeof key - 1, "%s%s%s", f->dir, *f->dir ? "/" : "", f->name) >= (int)sizeof key - 1)
 		return failed(-ENAMETOOLONG, "has too long a path", ret_why);
 	*ret = f->up;
+	*ret_since_ns = 0;
 	if (memo && fstatat(f->top_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		vx_fstat_of(&st, &seen);
-		if (recall(memo, key, &seen, f->up, ret))
+		if (recall(memo, key, &seen, f->up, ret)) {
+			*ret_since_ns = seen.ctime_ns;
 			return 0;
+		}
 	}
 	VX_CLEANUP_FD int fd = vx_open(f->top_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT || fd == -ELOOP)
@@ -134,6 +138,7 @@ int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct
 	ssize_t n = vx_read_full(fd, text, cap);
 	if (n >= 0 && (size_t)n < cap) {
 		vx_fstat_of(&st, &seen);
+		*ret_since_ns = seen.ctime_ns;
 		const struct vx_rules *kept = memo && !vx_fstat_racy(&seen, looked_ns) ? keep(memo, key, &seen, f, text, (size_t)n) : NULL;
 		*ret = kept ? kept : parse(f, text, (size_t)n, a);
 	}

@@ -21,8 +21,9 @@ struct vx_rule_file {
 	bool attrs;
 };
 
-/* The rules of a file behind those of `up`; `up` alone where there is no such file. `memo` may be NULL; what is not kept lies in `a`.
- * 0; 1 or -errno: `ret_why` says what is wrong with dir/name. */
-int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct vx_arena *a, const struct vx_rules **ret, const char **ret_why);
+/* The rules of a file behind those of `up`; `up` alone where there is no such file. `memo` may be NULL; what is not kept lies in `a`. `ret_since_ns` is the file's
+ * ctime, 0 where there is none. 0; 1 or -errno: `ret_why` says what is wrong with dir/name. */
+int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct vx_arena *a, const struct vx_rules **ret, uint64_t *ret_since_ns,
+	const char **ret_why);
 
 #endif

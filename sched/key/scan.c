@@ -28,8 +28,9 @@ struct job {
 	const char *path;     /* relative to the worktree; "" its top */
 	uint32_t len, lo, hi; /* entries of the index below it */
 	const struct vx_rules *ignore, *attrs;
-	bool ignored; /* lies in an ignored directory: only what is tracked counts */
-	bool modules; /* lies in a node_modules */
+	uint64_t attrs_ns; /* when one of the files of attributes above was last changed */
+	bool ignored;      /* lies in an ignored directory: only what is tracked counts */
+	bool modules;      /* lies in a node_modules */
 };
 
 struct scan {
@@ -61,6 +62,7 @@ struct worker {
 	struct vx_strlist nested;
 	struct listed *dirs;
 	uint32_t n_dirs, cap_dirs;
+	uint64_t attr_places;
 	bool not_all;  /* a directory is not among them */
 	uint32_t hint; /* the entry of the index that probably comes next */
 	char *list;
@@ -141,6 +143,20 @@ static void fill(struct worker *w, struct vx_file *f, const char *path, uint32_t
 		f->has_oid = f->hashed = vx_wtmem_id(w->s->o->memory, f->path, f->len, w->s->repo->git.kind, &f->st, &f->oid);
 }
 
+/* May the index's id be taken for the bytes on disk? Not where they are converted on their way in, nor where they were written before the attributes in force
+ * came to be: what those were when the file was added nobody knows, and git does not look again when attributes change. */
+static bool index_counts(const struct worker *w, const struct job *j, const struct vx_ix_entry *e, const struct stat *st, size_t base_at)
+{
+	const struct vx_repo *r = w->s->repo;
+	struct vx_fstat now;
+	if (r->git.weak_stat || !vx_gitindex_clean(&r->index, e, st, r->git.trust_exec))
+		return false;
+	if (S_ISLNK(st->st_mode))
+		return true;
+	vx_fstat_of(st, &now);
+	return !r->git.converts_all && now.ctime_ns > j->attrs_ns && (!j->attrs || !vx_attr_match(j->attrs, e->path, e->len, base_at));
+}
+
 /* `dir_fd` and `at`: how to reach it. */
 static int on_tracked(struct worker *w, const struct job *j, uint32_t entry, int dir_fd, const char *at, size_t base_at)
 {
@@ -155,8 +171,7 @@ static int on_tracked(struct worker *w, const struct job *j, uint32_t entry, int
 	if (!r->git.trust_exec && S_ISREG(st.st_mode) && (e->mode & 0111))
 		mode = 0100755;
 	struct vx_file *f = &w->s->tracked[entry - w->s->first];
-	if (!r->git.weak_stat && (!r->git.converts_all || S_ISLNK(st.st_mode)) && vx_gitindex_clean(&r->index, e, &st, r->git.trust_exec) &&
-		(S_ISLNK(st.st_mode) || !j->attrs || !vx_attr_match(j->attrs, e->path, e->len, base_at))) {
+	if (index_counts(w, j, e, &st, base_at)) {
 		vx_gitindex_oid(&r->index, e, &f->oid);
 		f->has_oid = true;
 	}
@@ -197,7 +212,7 @@ static int on_dir(struct worker *w, const struct job *j, size_t len, size_t base
 		vx_strlist_add(&w->nested, w->a, emitted(w, w->path, false));
 		return 0;
 	}
-	struct job c = {.len = (uint32_t)len, .ignore = j->ignore, .attrs = j->attrs};
+	struct job c = {.len = (uint32_t)len, .ignore = j->ignore, .attrs = j->attrs, .attrs_ns = j->attrs_ns};
 	w->path[len] = '/';
 	c.lo = vx_gitindex_lower(x, self, j->hi, w->path, len + 1);
 	w->path[len] = '/' + 1;
@@ -256,12 +271,18 @@ static int on_name(struct worker *w, const struct job *j, const struct name *n, 
 	return r < 0 ? fail(w->s, r, "cannot be looked at", w->path) : r;
 }
 
-static int read_rules(struct worker *w, const struct job *j, const char *name, const struct vx_rules *up, bool attrs, const struct vx_rules **ret)
+static int read_rules(struct worker *w, struct job *j, const char *name, bool attrs)
 {
-	struct vx_rule_file f = {w->s->repo->top_fd, j->path, name, up, attrs};
+	const struct vx_rules **rules = attrs ? &j->attrs : &j->ignore;
+	struct vx_rule_file f = {w->s->repo->top_fd, j->path, name, *rules, attrs};
 	const char *why;
-	int r = vx_rule_file(&f, w->s->o->rules, w->a, ret, &why);
-	return r ? fail(w->s, r, why, vx_arena_printf(w->a, "%s%s%s", j->path, j->len ? "/" : "", name)) : 0;
+	uint64_t since_ns;
+	int r = vx_rule_file(&f, w->s->o->rules, w->a, rules, &since_ns, &why);
+	if (r)
+		return fail(w->s, r, why, vx_arena_printf(w->a, "%s%s%s", j->path, j->len ? "/" : "", name));
+	if (attrs && since_ns > j->attrs_ns)
+		j->attrs_ns = since_ns;
+	return 0;
 }
 
 static const struct vx_ix_entry *entry_of(struct worker *w, const struct job *j, const char *name)
@@ -281,11 +302,11 @@ static int enter(struct worker *w, struct job *j, bool has_ignore, bool has_attr
 	int r = 0;
 	const struct vx_ix_entry *e;
 	if (has_ignore && !j->ignored)
-		r = read_rules(w, j, ".gitignore", j->ignore, false, &j->ignore);
+		r = read_rules(w, j, ".gitignore", false);
 	else if (!has_ignore && (e = entry_of(w, j, ".gitignore")) != NULL && (e->flags & VX_IX_SKIP_WORKTREE))
 		return fail(w->s, 1, "has a .gitignore in the index alone", j->path);
 	if (r == 0 && has_attrs)
-		r = read_rules(w, j, ".gitattributes", j->attrs, true, &j->attrs);
+		r = read_rules(w, j, ".gitattributes", true);
 	else if (r == 0 && !has_attrs && entry_of(w, j, ".gitattributes"))
 		j->attrs = vx_attr_parse("* text", 6, j->path, j->attrs, w->a);
 	return r;
@@ -389,6 +410,8 @@ static int on_listing(struct worker *w, struct job *j, const struct vx_dir_memor
 		vx_strlist_add(&w->nested, w->a, emitted(w, j->path, false));
 		return 0;
 	}
+	if (has.attrs)
+		w->attr_places += vx_scan_place(*w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path);
 	int r = enter(w, j, has.ignore, has.attrs);
 	memcpy(w->path, j->path, j->len);
 	if (j->len)
@@ -525,7 +548,7 @@ static int enter_passing(struct worker *w, struct job *j, const struct stat *st,
 static int descend(struct worker *w, const char *dir)
 {
 	struct scan *s = w->s;
-	struct job j = {.path = "", .hi = s->repo->index.n, .ignore = s->repo->ignore, .attrs = s->repo->attrs};
+	struct job j = {.path = "", .hi = s->repo->index.n, .ignore = s->repo->ignore, .attrs = s->repo->attrs, .attrs_ns = s->repo->attrs_ns};
 	struct stat st = {0};                                                   /* of the directory that j is about */
 	j.modules = *s->emit && vx_below_modules(s->emit, strlen(s->emit) + 1); /* a submodule in one: the NUL stands for a name */
 	for (const char *p = dir; *p;) {
@@ -572,6 +595,8 @@ static void gather(struct scan *s, struct worker *w, uint32_t n, uint32_t count,
 			vx_strlist_add(nested, w[0].a, w[i].nested.v[k]);
 		for (uint32_t k = 0; k < w[i].n_dirs; k++)
 			vx_wtmem_add_dir(s->o->writer, w[i].dirs[k].path, &w[i].dirs[k].d);
+		if (s->o->ret_attr_places)
+			*s->o->ret_attr_places += w[i].attr_places;
 		if (w[i].not_all && s->o->writer)
 			vx_wtmem_not_all(s->o->writer);
 	}
@@ -625,6 +650,15 @@ int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts 
 	pthread_cond_destroy(&s.wake);
 	pthread_mutex_destroy(&s.lock);
 	return s.error;
+}
+
+/* FNV-1a, 64 bits. */
+uint64_t vx_scan_place(const char *path)
+{
+	uint64_t h = 0xcbf29ce484222325;
+	for (; *path; path++)
+		h = (h ^ (unsigned char)*path) * 0x100000001b3;
+	return h;
 }
 
 /* What descend() does, asking about each directory on the way and then the path itself. */

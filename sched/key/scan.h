@@ -19,6 +19,8 @@ struct vx_repo {
 	struct vx_gitindex index;
 	int top_fd;                            /* its worktree */
 	const struct vx_rules *ignore, *attrs; /* what holds in all of it */
+	uint64_t attrs_ns;                     /* when one of the files that attrs comes from was last changed */
+	uint64_t attr_places;                  /* vx_scan_place of each of those files */
 	struct vx_rule_memo *rules;            /* for listings after the first; NULL none */
 };
 
@@ -28,6 +30,7 @@ struct vx_scan_opts {
 	const struct vx_wtmem *memory;  /* of the last run; NULL none */
 	const struct vx_wtseen *seen;   /* of this run; NULL none */
 	struct vx_rule_memo *rules;     /* of this repository; NULL none */
+	uint64_t *ret_attr_places;      /* vx_scan_place of each .gitattributes met is added; NULL: nobody asks */
 	struct vx_wtmem_writer *writer; /* takes the directories listed; NULL none */
 };
 
@@ -35,6 +38,8 @@ struct vx_scan_opts {
  * directories of repositories found to `nested`. 0; 1 not understood (`why`); -errno. */
 int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o, struct vx_arena *a, struct vx_files *out,
 	struct vx_strlist *nested, char *why, size_t cap);
+/* A number for a path, of this format of memories for ever: sums of them tell sets apart. */
+uint64_t vx_scan_place(const char *path);
 /* Would an untracked path (relative to the worktree) be ignored? 0, 1 not understood, -errno. */
 int vx_scan_ignored(const struct vx_repo *r, const char *path, bool *ret, char *why, size_t cap);
 

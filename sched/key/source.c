@@ -60,6 +60,8 @@ void vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory)
 		if (!f->has_oid)
 			f->has_oid = f->hashed = vx_wtmem_id(s->memory, f->path, f->len, s->kind, &f->st, &f->oid);
 	}
+	if (s->own)
+		vx_own_distrust(s);
 }
 
 int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err)

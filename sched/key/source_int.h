@@ -41,6 +41,7 @@ int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_e
 bool vx_own_tracked(const struct vx_own *o, const char *path);
 struct vx_unchanged;
 bool vx_own_facts(const struct vx_own *o, struct vx_unchanged *u);
+void vx_own_distrust(struct vx_source *s); /* once the memory is there */
 int vx_own_remember(struct vx_source *s, const struct vx_files *table);
 
 /* gitproc.c */

@@ -80,6 +80,31 @@ put p/a/package.json '{ "name": "a", "version": "1.0.1" }'
 vx run build --all
 is 'a manifest counts' "$rc $(ran)" '0 a'
 
+# The index has the id of converted bytes. What converts them goes, and git says that nothing has changed; then the bytes become those that the id is of.
+converted() { # NAME ON OFF: switches conversion
+	one 'mkdir -p dist; cp src/x dist/'
+	eval "$2"
+	printf 'x\r\n' >p/a/src/x
+	touch -d 2020-01-01 p/a/src/x
+	git add -A 2>/dev/null
+	[ "$1" = 'at the first run' ] || vx run build --all
+	eval "$3"
+	git add -A
+	vx run build --all
+	ran >/dev/null
+	vx run build --all
+	is "$1, conversion ends: nothing changes then" "$rc $(ran)" '0 '
+	printf 'x\n' >p/a/src/x
+	vx run build --all
+	is "$1, conversion ends: other bytes are other bytes" "$rc $(ran) $(od -c p/a/dist/x | head -1)" '0 a 0000000   x  \n'
+}
+converted 'at the first run' 'put .gitattributes "* text=auto"' ': >.gitattributes'
+converted 'attributes emptied' 'put .gitattributes "* text=auto"' ': >.gitattributes'
+converted 'attributes removed' 'put .gitattributes "* text=auto"' 'rm .gitattributes'
+converted 'attributes of a directory removed' 'put p/a/.gitattributes "* text=auto"' 'git rm -q --cached p/a/.gitattributes; rm p/a/.gitattributes'
+converted 'attributes of the repository removed' 'mkdir -p .git/info; put .git/info/attributes "* text"' 'rm .git/info/attributes'
+converted 'a setting' 'git config core.autocrlf true' 'git config --unset core.autocrlf'
+
 # the flags
 one 'mkdir -p dist; cp src/x dist/'
 vx run build --all --no-cache

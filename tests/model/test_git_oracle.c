@@ -28,6 +28,13 @@ static void fixed_trees(void **state)
 	/* the executable bit is not looked at: what is recorded stays, what is new is 0644 */
 	go_fixed("echo 1 >a; echo 1 >b; echo 1 >c; chmod +x a; git add a b; git config core.fileMode false; chmod +x b c; chmod -x a; echo 2 >>a");
 	go_fixed("echo 1 >a; chmod +x a; ln -s a b; git add a b; git config core.fileMode false; rm a b; ln -s x a; echo 1 >b; chmod +x b");
+	/* the index holds the id of converted bytes, and what converted them is no more: git says that nothing has changed */
+	go_fixed(
+		"echo '* text=auto' >.gitattributes; printf 'a\\r\\n' >f; touch -d 2020-01-01 f; git add .; : >.gitattributes; git add .gitattributes");
+	go_fixed(
+		"mkdir d; echo '* text=auto' >d/.gitattributes; printf 'a\\r\\n' >d/f; touch -d 2020-01-01 d/f; git add .; echo '*.c -text' >d/.gitattributes");
+	go_fixed(
+		"mkdir -p .git/info; echo '* text' >.git/info/attributes; printf 'a\\r\\n' >f; touch -d 2020-01-01 f; git add .; : >.git/info/attributes");
 }
 
 int main(void)
