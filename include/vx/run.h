@@ -29,6 +29,7 @@ struct vx_run_opts {
 	int32_t retry;      /* -1 not given */
 	int64_t timeout_ms; /* -1 not given */
 	bool no_cache, force;
+	bool no_inference;            /* turbo.json: variables that a framework is known to build into results do not count */
 	bool frozen;                  /* the workspace is what vx-lock.json says; nothing is read or evaluated for it */
 	bool cache_read, cache_write; /* --cache */
 	const char *cache_dir;

@@ -49,6 +49,8 @@ static const char run_help[] =
 	"  --events PATH               one line of JSON for each change of state; - is stdout, all else then goes to stderr\n"
 	"  --profile[=PATH]            Chrome trace (vx-profile.json)\n"
 	"  --report[=html|markdown]    a page about the run (vx-report.html, vx-report.md)\n"
+	"Of Turborepo and Nx also: --framework-inference=false; --parallel=N, --only, --dry-run, --projects or -p, --targets or --target or -t,\n"
+	"--skip-nx-cache mean what is above.\n"
 	"Environment: VX_CACHE_DIR, VX_TASK_TIMEOUT, VX_KILL_GRACE_MS, VX_IO=uring|blocking, VX_FSYNC=1, CI, NO_COLOR, FORCE_COLOR.\n"
 	"Exit: 0 all succeeded or hit; 1 something failed or was skipped, or the invocation was wrong; 128 + n interrupted by signal n.\n";
 

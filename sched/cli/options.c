@@ -119,6 +119,13 @@ static int take_continue(struct parse *p, const char *name, const char *value)
 	return bad(p, name, value, "one of never, deps-ok, always");
 }
 
+/* Turborepo's own, for a workspace of its turbo.json. */
+static int take_inference(struct parse *p, const char *name, const char *value)
+{
+	p->o->no_inference = value && !strcmp(value, "false");
+	return !value || p->o->no_inference || !strcmp(value, "true") ? 0 : bad(p, name, value, "true or false");
+}
+
 static int take_number(struct parse *p, const char *name, const char *value)
 {
 	uint64_t n;
@@ -265,6 +272,7 @@ static const struct option options[] = {
 	{"profile", 0, ARG_OPTIONAL, take_file, NULL},
 	{"report", 0, ARG_OPTIONAL, take_report, NULL},
 	{"sandbox", 0, ARG_VALUE, take_sandbox, NULL},
+	{"framework-inference", 0, ARG_OPTIONAL, take_inference, NULL},
 	{"projects", 'p', ARG_VALUE, take_filter, NULL},
 	{"target", 't', ARG_VALUE, take_target, NULL},
 	{"targets", 0, ARG_VALUE, take_target, NULL},
@@ -275,7 +283,7 @@ static const struct option options[] = {
 	{"daemon", 0, ARG_NONE, NULL, "nothing: vx has no daemon"},
 	{"no-daemon", 0, ARG_NONE, NULL, "nothing: vx has no daemon"},
 	{"ui", 0, ARG_VALUE, NULL, "nothing: live rows come with a terminal"},
-	{"env-mode", 0, ARG_VALUE, NULL, "nothing: tasks see what their configuration lets through"},
+	{"env-mode", 0, ARG_VALUE, NULL, "envMode in turbo.json"},
 	{"color", 0, ARG_NONE, NULL, "FORCE_COLOR=1 in the environment"},
 	{"no-color", 0, ARG_NONE, NULL, "NO_COLOR=1 in the environment"},
 	{"verbose", 0, ARG_NONE, NULL, "--verbosity 2"},

@@ -51,6 +51,7 @@ static struct vx_snapshot *open_snapshot(const struct vx_run_opts *o, struct vx_
 	vx_strlist_add(&asked, &p->arena, o->all ? "all" : "");
 	vx_strlist_add(&asked, &p->arena, o->exclude_deps ? "exclude" : "");
 	vx_strlist_add(&asked, &p->arena, o->wants_tasks ? "tasks" : "");
+	vx_strlist_add(&asked, &p->arena, o->no_inference ? "no inference" : "");
 	ask(&asked, p, "filters", o->filters);
 	ask(&asked, p, "words", o->words);
 	ask(&asked, p, "names", o->exclude_names);
@@ -62,6 +63,8 @@ static int derive(const struct vx_run_opts *o, struct vx_plan *p, const char *ro
 	if (p->snapshot)
 		vx_facts_use(vx_snapshot_facts(p->snapshot));
 	int r = o->frozen ? vx_lock_read(root, &p->arena, &p->ws, err) : vx_workspace_load(root, &p->arena, &p->ws, err);
+	for (uint32_t i = 0; !r && o->no_inference && i < p->ws.n_projects; i++)
+		p->ws.projects[i].framework_env = (struct vx_strs){0};
 	if (!r && !o->frozen)
 		r = vx_config_load(&p->ws, &p->arena, err);
 	vx_facts_use(NULL);

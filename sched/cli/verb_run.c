@@ -71,8 +71,12 @@ static int check_file(const char *option, const char *path, struct vx_err *err)
 	return vx_err_fix(err, "name a file in a directory that is there and writable: %s=PATH", option);
 }
 
-static int check_files(const struct vx_run_opts *o, struct vx_err *err)
+static int check_opts(const struct vx_run_opts *o, struct vx_err *err)
 {
+	if (o->frozen && o->no_inference) {
+		vx_err_set(err, -EINVAL, "--framework-inference=false says nothing to --frozen: vx-lock.json holds what was inferred");
+		return vx_err_fix(err, "leave one of the two out");
+	}
 	if (o->dry)
 		return 0;
 	int r = check_file("--summarize", o->summary_path, err);
@@ -95,7 +99,7 @@ int vx_cli_run(int argc, char **argv)
 	o.start_ns = vx_now_ns();
 	o.stats_path = getenv("VX_STATS");
 	static struct vx_plan plan;
-	if (vx_cli_root(&plan, &err) || check_files(&o, &err))
+	if (vx_cli_root(&plan, &err) || check_opts(&o, &err))
 		return vx_cli_fail("run", &err);
 	if (vx_run_unchanged(&o, &plan))
 		return 0;

@@ -131,13 +131,24 @@ static struct vx_strs kept_edges(const struct vx_workspace *ws, const struct vx_
 	return vx_strlist_done(&l);
 }
 
+/* Once a project and pattern: many tasks share one, and each has it twice, for its key and for what it sees. */
+static void note_pattern(const struct vx_project *p, const char *task, const char *pattern, struct vx_arena *a, struct vx_strlist *notes)
+{
+	const char *rest = vx_arena_printf(a, ": the pattern \"%s\" of variables must be written as names", pattern);
+	const char *head = vx_arena_printf(a, "%s#", p->name);
+
+	for (uint32_t i = 0; i < notes->n; i++)
+		if (vx_starts_with(notes->v[i], head) && strstr(notes->v[i], rest))
+			return;
+	vx_strlist_add(notes, a, vx_arena_printf(a, "%s%s%s%s", head, task, rest, ", here and in the project's other tasks that have it"));
+}
+
 static void add_names(
 	struct vx_strs s, const struct vx_project *p, const char *task, struct vx_strlist *to, struct vx_arena *a, struct vx_strlist *notes)
 {
 	for (uint32_t i = 0; i < s.n; i++) {
 		if (strchr(s.v[i], '*') || *s.v[i] == '!')
-			vx_strlist_add(notes, a,
-				vx_arena_printf(a, "%s#%s: the pattern \"%s\" of variables must be written as names", p->name, task, s.v[i]));
+			note_pattern(p, task, s.v[i], a, notes);
 		else
 			vx_strlist_add(to, a, s.v[i]);
 	}

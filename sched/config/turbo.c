@@ -46,7 +46,7 @@ static int parse(struct loader *l, const char *path, struct file *f)
 	int r = cfg_read(l->base, path, &l->text, l->err);
 
 	if (r == -ENOENT)
-		return vx_err_set(l->err, r, "%s: it was there a moment ago", path);
+		return vx_err_set(l->err, r, "%s cannot be read: it was there a moment ago, or is a symbolic link to nothing", path);
 	if (r == 0)
 		r = vx_json_parse(vx_buf_str(&l->text), l->text.len, VX_JSON_COMMENTS, path, &f->json, l->err);
 	if (r < 0)
@@ -107,6 +107,19 @@ static int env_mode(struct cfg *c, const struct vx_json *o, struct vx_ws_setting
 	return 0;
 }
 
+/* Files elsewhere are in no list of files: a task would not notice that they change. */
+static int inside(const struct cfg *c, const char *field, struct vx_strs globs)
+{
+	for (uint32_t i = 0; i < globs.n; i++) {
+		const char *s = globs.v[i] + (*globs.v[i] == '!');
+		if (*s != '/' && strcmp(s, "..") != 0 && !vx_starts_with(s, "../"))
+			continue;
+		cfg_fail(c, field, "entry \"%.200s\" leaves the workspace", globs.v[i]);
+		return vx_err_fix(c->err, "name files by their path from the workspace root");
+	}
+	return 0;
+}
+
 /* The global settings stand at the top, or under `global` with shorter names where that is switched on; its `inputs` then are inputs of every task. */
 static int root_settings(struct loader *l)
 {
@@ -123,6 +136,8 @@ static int root_settings(struct loader *l)
 		return cfg_fail(&c, "global", "must be an object");
 	const struct vx_json *n = vx_json_get(o, "concurrency");
 	int r = cfg_strs(&c, vx_json_get(o, files), files, block ? &l->global_inputs : &s->global_files);
+	if (r == 0)
+		r = inside(&c, files, block ? l->global_inputs : s->global_files);
 	if (r == 0)
 		r = cfg_strs(&c, vx_json_get(o, env), env, &s->global_env);
 	if (r == 0)

@@ -15,7 +15,7 @@
 /* What the command line asks for beyond the plan, where an ordinary run would do no more than look and print its last lines. */
 static bool ordinary(const struct vx_run_opts *o)
 {
-	return !o->dry && !o->no_cache && !o->force && !o->frozen && !o->affected && o->cache_read && o->cache_write &&
+	return !o->dry && !o->no_cache && !o->force && !o->frozen && !o->affected && !o->no_inference && o->cache_read && o->cache_write &&
 	       o->sandbox == VX_SANDBOX_CONFIG && !o->summary_path && !o->events_path && !o->profile_path && !o->report_html && !o->report_markdown;
 }
 

@@ -86,6 +86,8 @@ static int no_tasks_yet(const struct selector *s)
 		return vx_err_fix(s->err, "there are none");
 	if (!members && s->ws->kind != VX_WS_SINGLE)
 		return vx_err_fix(s->err, "there are no tasks, and the workspace's patterns match no directory with a package.json that has a name");
+	if (s->ws->settings.turbo)
+		return vx_err_fix(s->err, "there are no tasks: turbo.json defines none that a package has a script for");
 	return vx_err_fix(s->err, "there are no tasks: vx init writes a vx.json for each project from its scripts");
 }
 

@@ -370,6 +370,15 @@ static int add_root(struct loader *l, const struct root_info *info)
 	return r;
 }
 
+/* Turborepo makes a second package of a root that is its own member; here one directory is one project. */
+static bool names_itself(struct vx_strs patterns)
+{
+	for (uint32_t i = 0; i < patterns.n; i++)
+		if (strcmp(patterns.v[i], ".") == 0 || strcmp(patterns.v[i], "./") == 0)
+			return true;
+	return false;
+}
+
 static int load_projects(struct loader *l, const struct root_info *info, const struct vx_members *members)
 {
 	struct vx_workspace *ws = l->ws;
@@ -384,6 +393,9 @@ static int load_projects(struct loader *l, const struct root_info *info, const s
 	vx_map_reserve(&ws->by_name, members->n + 2);
 	vx_map_reserve(&ws->by_dir, members->n + 2);
 	ws->settings.turbo = is_turbo(ws->root_files, members);
+	if (ws->settings.turbo && names_itself(patterns_of(info)))
+		vx_strlist_add(&l->warnings, l->keep,
+			"the root is listed as a member of itself (\".\"): its tasks are those that turbo.json writes as //#TASK, and no others");
 	r = add_root(l, info);
 	for (uint32_t i = 0; i < members->n && r == 0; i++)
 		r = load_member(l, &members->v[i]);

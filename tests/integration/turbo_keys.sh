@@ -70,6 +70,20 @@ changed 'it changes'
 export VITE_NO=1 OTHER=1
 vx run build --all
 is 'one that is taken out, and another one' "$rc $(ran)" '0 '
+VITE_X=3 vx run build --all --framework-inference=false
+is 'inference switched off: another key' "$rc $(ran)" '0 a'
+VITE_X=4 vx run build --all --framework-inference=false
+is 'in which its variables do not count' "$rc $(ran)" '0 '
+VITE_X=4 vx run build --all --framework-inference=true --dry=json
+like 'switched on: they do' "$out" '"cacheStatus":"miss".*"inferredEnv":\["VITE_X"\]'
+VITE_X=4 vx run build --all --framework-inference=false --dry=json
+unlike 'the plan says so' "$out" inferredEnv
+vx run build --all --framework-inference=maybe
+one_line 'nothing between' 'true or false'
+vx lock
+vx run build --all --framework-inference=false --frozen
+one_line 'a lock holds what was inferred' vx-lock
+rm vx-lock.json
 unset VITE_X VITE_NO OTHER
 vx run build --all
 is 'unset again: a hit' "$rc $(ran)" '0 '
@@ -91,4 +105,18 @@ vx run build --all
 like 'outputs of everything: said' "$err" '^vx run: a#build is not cached: its outputs "\*\*" take its own package.json'
 is 'it runs' "$(ran)" a
 is 'and what is not committed is still there' "$(ls p/a | tr '\n' ' ')" 'dist in package.json '
+
+for entry in /etc/passwd ../x '!../x'; do
+	turbo "{ \"globalDependencies\": [\"$entry\"], \"tasks\": { \"build\": { \"outputs\": [\"dist/**\"] } } }"
+	vx run build --all
+	one_line "globalDependencies $entry" 'turbo\.json: globalDependencies entry .* leaves the workspace'
+done
+turbo '{ "tasks": { "build": { "outputs": ["dist/**"] } } }'
+put package.json '{ "name": "root", "workspaces": [".", "p/*"], "packageManager": "npm@10.0.0", "scripts": { "build": "true" } }'
+vx run build --all
+like 'a root that is its own member: said' "$err" '^vx run: the root is listed as a member of itself'
+is 'and has no such tasks' "$rc $(ran)" '0 a'
+turbo '{ "tasks": {} }'
+vx run build --all
+one_line 'no tasks' 'turbo\.json defines none'
 done_testing
