@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A walk that freezes looks again at most this often for what came meanwhile; who calls it comes back anyway while somebody is left. */
+enum { LOOKS = 8 };
+
 static void add(struct vx_pids *p, pid_t pid)
 {
 	if (p->n == p->cap) {
@@ -137,68 +140,46 @@ static void children_of(pid_t pid, struct vx_pids *ret)
 		children_by_scan(pid, ret);
 }
 
-int vx_tree_kill(vx_spare_fn spare, void *arg)
-{
-	struct vx_pids pids = {0};
-	int r = vx_tree_children(&pids), n = 0;
-
-	for (uint32_t i = 0; i < pids.n; i++) {
-		if (spare != NULL && spare(arg, pids.v[i]))
-			continue;
-		/* Only we reap our children, so the number cannot have been given away. */
-		if (kill(pids.v[i], SIGKILL) == 0 || errno != EPERM)
-			n++;
-	}
-	vx_pids_free(&pids);
-	return r < 0 ? r : n;
-}
-
-/* One pass of vx_tree_end; true when another is needed. */
-static bool end_pass(vx_spare_fn spare, vx_spare_fn patient, void *arg)
-{
-	struct vx_pids pids = {0};
-	bool again = vx_tree_children(&pids) < 0;
-
-	for (uint32_t i = 0; i < pids.n; i++) {
-		if (spare != NULL && spare(arg, pids.v[i]))
-			continue;
-		if (waitpid(pids.v[i], NULL, WNOHANG) == pids.v[i])
-			again = true; /* what was below it has come to us */
-		else if (patient != NULL && patient(arg, pids.v[i]))
-			again = true;
-		else
-			again |= kill(pids.v[i], SIGKILL) == 0 || errno != EPERM;
-	}
-	vx_pids_free(&pids);
-	return again;
-}
-
-int vx_tree_end(vx_spare_fn spare, vx_spare_fn patient, void *arg, uint32_t patience_ms, uint32_t limit_ms)
-{
-	uint64_t start = vx_now_ns(), ms = 1000000;
-	struct timespec pause = {0, 500000};
-
-	while (end_pass(spare, patient, arg)) {
-		uint64_t passed = (vx_now_ns() - start) / ms;
-
-		if (passed >= patience_ms)
-			patient = NULL;
-		if (limit_ms != 0 && passed >= limit_ms)
-			return -ETIMEDOUT;
-		nanosleep(&pause, NULL);
-	}
-	return 0;
-}
-
 struct node {
 	pid_t pid;
-	int pidfd; /* -1: out of descriptors; the number must do */
+	int pidfd; /* -1: a child of ours, whose number stays its own until we reap it; or we are out of descriptors, and the number must do */
 };
 
 struct nodes {
 	struct node *v;
 	uint32_t n, cap;
+	uint32_t own; /* children of ours at the first look that can be killed, or are dead */
+	bool freeze;  /* stops each as it is found, and its children are looked for after that */
 };
+
+static int node_signal(const struct node *n, int sig)
+{
+	if (n->pidfd >= 0)
+		return vx_pidfd_signal(n->pidfd, sig);
+	return kill(n->pid, sig) < 0 ? -errno : 0;
+}
+
+static bool is_known(const struct nodes *t, pid_t pid)
+{
+	for (uint32_t i = t->n; i-- > 0;)
+		if (t->v[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* False: it is another user's. */
+static bool keep(struct nodes *t, pid_t pid, int pidfd)
+{
+	struct node *n;
+
+	if (t->n == t->cap) {
+		t->cap = t->cap > 0 ? 2 * t->cap : 64;
+		t->v = vx_xrealloc(t->v, t->cap * sizeof *t->v);
+	}
+	n = &t->v[t->n++];
+	*n = (struct node){pid, pidfd};
+	return node_signal(n, t->freeze ? SIGSTOP : 0) != -EPERM;
+}
 
 /* Pins `pid`, and keeps it when it still hangs below `parent` or has come to us as an orphan. */
 static void pin(struct nodes *t, pid_t pid, pid_t parent, pid_t self)
@@ -206,45 +187,160 @@ static void pin(struct nodes *t, pid_t pid, pid_t parent, pid_t self)
 	int fd;
 	pid_t now;
 
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->v[i].pid == pid) /* it came to us while we walked */
-			return;
+	if (is_known(t, pid)) /* it came to us while we walked */
+		return;
 	fd = vx_pidfd_open(pid);
 	if (fd == -ESRCH)
 		return;
 	now = parent_of(pid);
-	if (now != parent && now != self) {
+	if (now == parent || now == self)
+		keep(t, pid, fd < 0 ? -1 : fd);
+	else
 		vx_close(fd);
-		return;
+}
+
+static bool is_dead(pid_t child)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
+/* Our own children, the newest first and at once: what hands itself on as fast as it can is caught here or hardly. */
+static int walk_own(struct nodes *t, vx_spare_fn spare, void *arg, bool count)
+{
+	struct vx_pids pids = {0};
+	int r = vx_tree_children(&pids);
+
+	for (uint32_t i = pids.n; i-- > 0;) {
+		pid_t pid = pids.v[i];
+
+		if (spare != NULL && spare(arg, pid))
+			continue;
+		if (is_dead(pid) || is_known(t, pid) || keep(t, pid, -1))
+			t->own += count;
 	}
-	if (t->n == t->cap) {
-		t->cap = t->cap > 0 ? 2 * t->cap : 64;
-		t->v = vx_xrealloc(t->v, t->cap * sizeof *t->v);
+	vx_pids_free(&pids);
+	return r;
+}
+
+/* Everything below us, parents before children. Frozen, a tree cannot grow away from the walk: what is stopped makes no more processes, and what it had made
+ * is found below it. Only what forked and went between two looks appears as a new child of ours, so that the look is repeated until it finds nothing new. */
+static int walk(struct nodes *t, vx_spare_fn spare, void *arg)
+{
+	struct vx_pids pids = {0};
+	pid_t self = getpid();
+	uint32_t at = 0, before;
+	int r = 0;
+
+	for (int look = 0; look < LOOKS; look++) {
+		before = t->n;
+		r = walk_own(t, spare, arg, look == 0);
+		for (; at < t->n; at++) {
+			pids.n = 0;
+			children_of(t->v[at].pid, &pids);
+			for (uint32_t i = 0; i < pids.n; i++)
+				pin(t, pids.v[i], t->v[at].pid, self);
+		}
+		if (r < 0 || !t->freeze || t->n == before)
+			break;
 	}
-	t->v[t->n++] = (struct node){pid, fd < 0 ? -1 : fd};
+	vx_pids_free(&pids);
+	return r;
+}
+
+static void forget(struct nodes *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		vx_close(t->v[i].pidfd);
+	free(t->v);
+}
+
+int vx_tree_kill(vx_spare_fn spare, void *arg)
+{
+	struct nodes t = {.freeze = true};
+	int r = walk(&t, spare, arg);
+
+	/* Children before parents: nobody lives to see one that he watches die, and no stopped one is woken because his parent's end orphans his group. */
+	for (uint32_t i = t.n; i-- > 0;)
+		node_signal(&t.v[i], SIGKILL);
+	forget(&t);
+	return r < 0 ? r : (int)t.own;
+}
+
+struct ending {
+	vx_spare_fn spare, patient; /* patient: NULL when the time is over */
+	void *arg;
+	struct vx_pids last; /* who was there in the pass before */
+};
+
+static bool is_left_alone(void *arg, pid_t pid)
+{
+	const struct ending *e = arg;
+
+	return (e->spare != NULL && e->spare(e->arg, pid)) || (e->patient != NULL && e->patient(e->arg, pid));
+}
+
+/* One pass of vx_tree_end; true when another is needed. `ret_moved`: something has died or come since the last pass. */
+static bool end_pass(struct ending *e, bool *ret_moved)
+{
+	struct vx_pids now = {0};
+	bool again = vx_tree_children(&now) < 0, unkind = again;
+	uint32_t kept = 0;
+
+	*ret_moved = false;
+	for (uint32_t i = 0; i < now.n; i++) {
+		if (e->spare != NULL && e->spare(e->arg, now.v[i]))
+			continue;
+		if (waitpid(now.v[i], NULL, WNOHANG) == now.v[i]) {
+			again = *ret_moved = true; /* what was below it has come to us */
+			continue;
+		}
+		now.v[kept++] = now.v[i];
+		if (e->patient != NULL && e->patient(e->arg, now.v[i]))
+			again = true;
+		else
+			unkind = true;
+	}
+	now.n = kept;
+	*ret_moved |= now.n != e->last.n || (now.n > 0 && memcmp(now.v, e->last.v, now.n * sizeof *now.v) != 0);
+	vx_pids_free(&e->last);
+	e->last = now;
+	return (unkind && vx_tree_kill(is_left_alone, e) != 0) || again;
+}
+
+int vx_tree_end(vx_spare_fn spare, vx_spare_fn patient, void *arg, uint32_t patience_ms, uint32_t limit_ms)
+{
+	struct ending e = {spare, patient, arg, {0}};
+	uint64_t start = vx_now_ns(), since = start, ms = 1000000;
+	struct timespec pause = {0, 500000};
+	bool moved;
+	int r = 0;
+
+	while (end_pass(&e, &moved)) {
+		uint64_t now = vx_now_ns();
+
+		if (moved || e.patient != NULL)
+			since = now;
+		if ((now - start) / ms >= patience_ms)
+			e.patient = NULL;
+		if (limit_ms != 0 && (now - since) / ms >= limit_ms) {
+			r = -ETIMEDOUT;
+			break;
+		}
+		nanosleep(&pause, NULL);
+	}
+	vx_pids_free(&e.last);
+	return r;
 }
 
 int vx_tree_signal(int sig, vx_spare_fn spare, void *arg)
 {
-	struct vx_pids pids = {0};
-	struct nodes t = {0};
-	pid_t self = getpid();
-	int r = vx_tree_children(&pids), n = 0;
+	struct nodes t = {.freeze = false};
+	int r = walk(&t, spare, arg), n = 0;
 
-	for (uint32_t i = 0; i < pids.n; i++)
-		if (spare == NULL || !spare(arg, pids.v[i]))
-			pin(&t, pids.v[i], self, self);
-	for (uint32_t at = 0; at < t.n; at++) {
-		pids.n = 0;
-		children_of(t.v[at].pid, &pids);
-		for (uint32_t i = 0; i < pids.n; i++)
-			pin(&t, pids.v[i], t.v[at].pid, self);
-	}
-	for (uint32_t i = 0; i < t.n; i++) {
-		n += (t.v[i].pidfd >= 0 ? vx_pidfd_signal(t.v[i].pidfd, sig) : kill(t.v[i].pid, sig)) == 0;
-		vx_close(t.v[i].pidfd);
-	}
-	free(t.v);
-	vx_pids_free(&pids);
+	for (uint32_t i = 0; i < t.n; i++)
+		n += node_signal(&t.v[i], sig) == 0;
+	forget(&t);
 	return r < 0 ? r : n;
 }

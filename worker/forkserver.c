@@ -176,12 +176,12 @@ static void reap(struct fork_server *f)
 			}
 }
 
-/* One pass over the orphans; when there are none left, the dead are reported. */
+/* One pass over the orphans; when there are known to be none left, the dead are reported. */
 static void sweep(struct fork_server *f)
 {
-	if (vx_tree_kill(is_worker, f) > 0) {
+	if (vx_tree_kill(is_worker, f) != 0) {
 		reap(f);
-		if (vx_tree_kill(is_worker, f) > 0)
+		if (vx_tree_kill(is_worker, f) != 0)
 			return; /* SIGCHLD or VX_KILL_AGAIN_MS brings us back */
 	}
 	f->sweeping = false;

@@ -293,6 +293,7 @@ static void prepare_process(void)
 
 	setsid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_PDEATHSIG, SIGCONT); /* one that is stopped would not see its parent die */
 	prctl(PR_SET_NAME, "vx-worker");
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);

@@ -36,10 +36,9 @@ static bool reap_beside_box(struct worker *w)
 {
 	struct vx_pids pids = {0};
 	struct rusage ru;
-	bool left = false;
+	bool left = vx_tree_children(&pids) < 0; /* who cannot look has not seen that nobody is there */
 	int status;
 
-	vx_tree_children(&pids);
 	for (uint32_t i = 0; i < pids.n; i++) {
 		if (stop_spares(w, pids.v[i]))
 			continue;

@@ -46,6 +46,7 @@ struct vx_pool {
 	pid_t server_pid;
 	char *bwrap_path;
 	bool broken;           /* the replacement died too */
+	bool unswept;          /* something that was killed did not die in time */
 	bool sleeping;         /* vx_pool_next has answered 0 since the last look at epoll */
 	uint32_t unlooked;     /* events since the last look */
 	struct vx_pids exempt; /* children of ours that no sweep may touch */

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long a sweep waits for what it has killed: only an uninterruptible wait in the kernel takes longer than a moment. */
+/* How long a sweep waits while nothing of what it has killed dies: that is an uninterruptible wait in the kernel. It is looked at again at the end. */
 #define SWEEP_MS 3000
 /* The fork server kills what does not go by itself after VX_FS_END_MS; this is for the case that it does not go itself. */
 #define END_MS (2 * VX_FS_END_MS)
@@ -47,6 +47,7 @@ static int spawn_server(struct vx_pool *p, int control, const char **ret_step)
 	s.fds = fds;
 	s.n_fds = p->init_fd >= 0 ? 6 : 5;
 	s.new_session = true;
+	s.death_signal = SIGCONT; /* one that is stopped would not see us die */
 	return vx_spawn(&s, &p->server_pid, &p->server_fd, ret_step);
 }
 
@@ -158,7 +159,7 @@ static bool is_worker(void *pool, pid_t pid)
 /* The fork server is dead and reaped: what it left has come to us, or comes when its parent among these dies. */
 static void sweep(struct vx_pool *p)
 {
-	vx_tree_end(is_exempt, is_worker, p, VX_FS_END_MS, SWEEP_MS);
+	p->unswept = vx_tree_end(is_exempt, is_worker, p, VX_FS_END_MS, SWEEP_MS) < 0;
 }
 
 static void forget_server(struct vx_pool *p)
@@ -220,6 +221,8 @@ void pool_server_end(struct vx_pool *p)
 		p->server_fd = vx_close(p->server_fd);
 		p->control_fd = vx_close(p->control_fd);
 		p->server_pid = 0;
+		if (p->unswept)
+			sweep(p);
 		return;
 	}
 	forget_server(p);
