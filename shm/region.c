@@ -46,13 +46,14 @@ static void expected_header(uint32_t slots, uint64_t arena_bytes, struct vx_regi
 	ret->done_bytes = sizeof(struct vx_done);
 }
 
-static int map(int fd, uint64_t bytes, struct vx_region *ret)
+static int map(int fd, const struct vx_region_header *h, struct vx_region *ret)
 {
+	uint64_t bytes = h->total_bytes;
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 
 	if (p == MAP_FAILED)
 		return -errno;
-	*ret = (struct vx_region){fd, p, bytes};
+	*ret = (struct vx_region){fd, p, bytes, h->arena_offset, h->arena_bytes};
 	return 0;
 }
 
@@ -71,7 +72,7 @@ int vx_region_create(uint32_t slots, uint64_t arena_bytes, struct vx_region *ret
 		vx_close(fd);
 		return r;
 	}
-	r = map(fd, h.total_bytes, ret);
+	r = map(fd, &h, ret);
 	if (r < 0) {
 		vx_close(fd);
 		return r;
@@ -99,7 +100,7 @@ int vx_region_attach(int fd, struct vx_region *ret)
 	expected_header(h.slots, h.arena_bytes, &want);
 	if (memcmp(&h, &want, offsetof(struct vx_region_header, scheduler_sleeps)) != 0 || (uint64_t)st.st_size != want.total_bytes)
 		return -EPROTO;
-	return map(fd, want.total_bytes, ret);
+	return map(fd, &want, ret);
 }
 
 void vx_region_close(struct vx_region *r)
@@ -142,12 +143,9 @@ struct vx_bring *vx_slot_output(struct vx_slot *s)
 
 void *vx_region_arena(const struct vx_region *r, uint64_t offset, uint64_t bytes)
 {
-	const struct vx_region_header *h = r->base;
-	uint64_t at = h->arena_offset, all = h->arena_bytes;
-
-	if (at > r->total_bytes || all > r->total_bytes - at || offset > all || bytes > all - offset)
+	if (offset > r->arena_bytes || bytes > r->arena_bytes - offset)
 		return NULL;
-	return (char *)r->base + at + offset;
+	return (char *)r->base + r->arena_offset + offset;
 }
 
 void vx_slot_reset(struct vx_slot *s)

@@ -6,7 +6,8 @@
  *
  *   vx_region_create   lays out and seals; the slots' rings are still untouched (4,096 slots cost no memory)
  *   vx_slot_reset      makes a slot's rings ready and empty: before its first worker, and again before each new one
- *   vx_slot_check      a worker's first look at its slot: -EPROTO when the rings are not what this build makes
+ *   vx_slot_check      -EPROTO when the rings are not what this build makes: a worker's first look at its slot, and the scheduler's before each use, for
+ *                      the sizes lie in memory that a worker gone wild can write
  *
  * The header carries magic, layout version and the size of every part; vx_region_attach refuses on any difference, and when the memfd is not sealed.
  * It is sealed against shrinking, growing and further seals once it is laid out. It is close-on-exec; the fork server gets it by number through
@@ -55,7 +56,7 @@ struct vx_slot {
 struct vx_region {
 	int fd;
 	void *base;
-	uint64_t total_bytes;
+	uint64_t total_bytes, arena_offset, arena_bytes; /* as they were when it was mapped, whatever a peer has written over the header since */
 };
 
 int vx_region_create(uint32_t slots, uint64_t arena_bytes, struct vx_region *ret);

@@ -116,7 +116,7 @@ void vx_pool_stats(const struct vx_pool *p, struct vx_pool_stats *ret)
 static int push(struct vx_pool *p, uint32_t slot, const struct vx_request *q)
 {
 	struct vx_slot *s = vx_region_slot(&p->region, slot);
-	int r = vx_ring_push(vx_slot_requests(s), q);
+	int r = vx_slot_check(s) < 0 ? -EBADMSG : vx_ring_push(vx_slot_requests(s), q);
 
 	if (r == 0 && (vx_sleep_seen(&s->worker_sleeps) & VX_SLEEP_REQUEST)) {
 		vx_event_signal(p->slots[slot].request_fd);
@@ -207,6 +207,8 @@ static int hand_over(struct vx_pool *p, uint32_t slot, struct vx_err *err)
 		return r;
 	s->request_at = atomic_load_explicit(&vx_slot_requests(vx_region_slot(&p->region, slot))->tail, memory_order_relaxed);
 	r = push(p, slot, &s->request);
+	if (r == -EBADMSG)
+		pool_server_kill(p, slot);
 	if (r < 0)
 		return vx_err_set(err, r, "worker %u does not take requests: %s", slot, vx_strerror(r));
 	if (fresh)
@@ -435,6 +437,8 @@ static int take(struct vx_pool *p, uint32_t slot, struct vx_pool_event *ret)
 	struct pool_slot *s = &p->slots[slot];
 	bool gone = !s->has_worker;
 
+	if (!s->poisoned && vx_slot_check(vx_region_slot(&p->region, slot)) < 0)
+		poison(p, slot);
 	if (s->pending_signal != 0 && !gone)
 		send_stop(p, slot, s->pending_signal);
 	if (!s->poisoned && !s->holding && take_done(p, slot, ret) == 1)

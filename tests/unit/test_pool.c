@@ -397,7 +397,7 @@ static void nonsense_in_shared_memory(void **state)
 	struct vx_pool_event e;
 
 	(void)state;
-	for (int which = 0; which < 3; which++) {
+	for (int which = 0; which < 7; which++) {
 		struct vx_slot *s = vx_region_slot(&vxp_pool->region, 1);
 
 		assert_int_equal(vx_pool_run(vxp_pool, 1, &d, NULL), 0);
@@ -407,10 +407,25 @@ static void nonsense_in_shared_memory(void **state)
 			vx_slot_dones(s)->tail += 100;
 		} else if (which == 1) {
 			vx_slot_output(s)->tail += 1 << 30;
-		} else {
+		} else if (which == 2) {
 			struct vx_done lie = {.kind = VX_DONE_EXITED, .task = 77};
 
 			assert_int_equal(vx_ring_push(vx_slot_dones(s), &lie), 0);
+		} else if (which == 3) { /* sizes that only their creator writes: they would lead a reader out of the ring, and out of what it reads into */
+			vx_slot_dones(s)->item_bytes = 16 << 20;
+			vx_slot_dones(s)->tail++;
+		} else if (which == 4) {
+			vx_slot_dones(s)->mask = UINT32_MAX;
+			vx_slot_dones(s)->head += 1 << 24;
+			vx_slot_dones(s)->tail += (1 << 24) + 1;
+		} else if (which == 5) {
+			vx_slot_output(s)->bytes = 1U << 31;
+			vx_slot_output(s)->head += 1 << 30;
+			vx_slot_output(s)->tail += (1 << 30) + 64;
+		} else {
+			vx_slot_requests(s)->mask = UINT32_MAX;
+			vx_slot_requests(s)->head += 1 << 30;
+			vx_slot_requests(s)->tail += 1 << 30;
 		}
 		vx_pool_stop(vxp_pool, 1, SIGCONT); /* the worker has no reason to wake us */
 		assert_int_equal(vx_pool_next(vxp_pool, &e), 0);
