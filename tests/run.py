@@ -6,8 +6,13 @@ usage: tests/run.py FILE...
 Each FILE is a program or a shell script. Two run at a time (VX_TEST_JOBS). A file fails when one of its tests fails, when it exits with a failure, prints no
 TAP, when its plan does not match what it ran, or when it takes longer than VX_TEST_TIMEOUT seconds (300). The last line is the sum; the exit status is 1 when
 anything failed. The output of a failing file is printed whole, of a passing one never.
+
+Nothing may be left behind: what a file started and is still alive VX_TEST_LEFT_S seconds (2) after its end is named, ended, and a failure of that file,
+however it has forked or changed its session. Each of the two that run at a time does so below a process of its own, a child subreaper, to which orphans come.
 """
 import concurrent.futures
+import ctypes
+import multiprocessing
 import os
 import re
 import signal
@@ -18,6 +23,8 @@ import time
 
 TIMEOUT_S = float(os.environ.get("VX_TEST_TIMEOUT", "300"))
 READ_S = float(os.environ.get("VX_TEST_READ_S", "5"))  # how long output may stay open after a file's end
+LEFT_S = float(os.environ.get("VX_TEST_LEFT_S", "2"))  # how long a file's processes may outlive it
+SWEEP_S = 20  # how long killing may take; longer does only what waits in the kernel
 JOBS = int(os.environ.get("VX_TEST_JOBS", "2"))
 PLAN = re.compile(r"^\s*1\.\.(\d+)(?:\s*#\s*(skip\S*)\s*(.*))?$", re.I)
 LINE = re.compile(r"^\s*(not ok|ok)\b[\s-]*(\d+)?(.*)$")
@@ -62,11 +69,89 @@ def parse(res):
         res.problems.append(f"planned {planned} tests but ran {ran}")
 
 
-def kill_group(proc):
+def become_subreaper():
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def children(pid):
+    found = []
     try:
-        os.killpg(proc.pid, signal.SIGKILL)
-    except ProcessLookupError:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as f:
+                found += [int(word) for word in f.read().split()]
+    except OSError:
+        pass  # it is gone
+    return found
+
+
+def send(pid, sig):
+    try:
+        os.kill(pid, sig)
+    except (ProcessLookupError, PermissionError):
         pass
+
+
+def reap(spare):
+    """Reaps our dead children but `spare` (a Popen waits for that one). Returns those that live."""
+    live = []
+    for pid in children(os.getpid()):
+        try:
+            if pid != spare and os.waitpid(pid, os.WNOHANG)[0] == 0:
+                live.append(pid)
+        except ChildProcessError:
+            pass
+    return live
+
+
+def describe(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f"{pid} " + f.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return str(pid)
+
+
+def end_all(spare=0):
+    """Ends everything below us. A process that starts the next and exits is never there when it is killed: all is stopped first, from the top down."""
+    end = time.monotonic() + SWEEP_S
+    while True:
+        known, fresh = [], reap(spare)
+        if spare:
+            fresh.append(spare)
+        if not fresh or time.monotonic() > end:
+            return
+        while fresh:
+            for pid in fresh:
+                send(pid, signal.SIGSTOP)
+            known += fresh
+            fresh = [c for p in fresh for c in children(p) if c not in known]
+        for pid in reversed(known):
+            send(pid, signal.SIGKILL)
+        if spare and not reap(spare):
+            return
+        time.sleep(0.001)
+
+
+def end_leftovers(res):
+    """After the end of a file: whatever is alive below us is its."""
+    end = time.monotonic() + LEFT_S
+    while reap(0) and time.monotonic() < end:
+        time.sleep(0.01)
+    left = reap(0)
+    if left:
+        res.problems.append("left behind: " + "; ".join(describe(p) for p in left))
+        end_all()
+
+
+def prepare_job():
+    """One process of the pool. It outlives nobody: when the runner dies, so does everything below."""
+    def die(*_):
+        end_all()
+        os._exit(1)
+
+    become_subreaper()
+    signal.signal(signal.SIGTERM, die)
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def run(path):
@@ -89,14 +174,15 @@ def run(path):
         proc.wait(TIMEOUT_S)
     except subprocess.TimeoutExpired:
         res.problems.append(f"took longer than {TIMEOUT_S:g} s")
-        kill_group(proc)
+        end_all(proc.pid)
         proc.wait()
+        end_all()
     reader.join(READ_S)
     if reader.is_alive():
-        # A process that the test left behind holds its output open: its group is ended, and that is a failure, for tests leave nothing behind.
         res.problems.append("left a process behind that holds its output open")
-        kill_group(proc)
+        end_leftovers(res)
         reader.join(5)
+    end_leftovers(res)
     res.seconds = time.monotonic() - begin
     res.output = b"".join(chunks).decode("utf-8", "replace")
     parse(res)
@@ -123,11 +209,18 @@ def report(res):
 
 def main(files):
     passed = failed = skipped = 0
-    with concurrent.futures.ThreadPoolExecutor(max_workers=JOBS) as pool:
+    become_subreaper()
+    fork = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(max_workers=JOBS, mp_context=fork, initializer=prepare_job) as pool:
         for res in concurrent.futures.as_completed([pool.submit(run, f) for f in files]):
             res = res.result()
             report(res)
             passed, failed, skipped = passed + res.passed, failed + res.failed, skipped + res.skipped
+    whole = Result("everything")
+    end_leftovers(whole)
+    for problem in whole.problems:
+        print("    ! " + problem)
+        failed += 1
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 

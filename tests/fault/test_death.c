@@ -116,17 +116,14 @@ struct trial {
 
 static char *boxed_root; /* not NULL: the tasks are sandboxed, in this workspace */
 static char bwrap[VX_MAX_PATH];
-static char words[3][300]; /* of the trial under way, for the cleaning up after a failure */
 
 static int clean(void **state)
 {
 	(void)state;
+	vxp_end_all();
 	if (boxed_root != NULL)
 		vxt_rm(boxed_root);
 	boxed_root = NULL;
-	for (int i = 0; i < 3; i++)
-		if (words[i][0] != 0)
-			vxp_kill(words[i]);
 	return 0;
 }
 
@@ -143,9 +140,6 @@ static void begin(struct trial *t)
 			fail_msg("%s: %s", t->ours, vx_strerror(errno));
 	for (int i = 0; i < 2; i++)
 		snprintf(t->tags[i], sizeof t->tags[i], "%d.%u%d", 86400 + getpid(), number, i + 1);
-	snprintf(words[0], sizeof words[0], "%s", t->tags[0]);
-	snprintf(words[1], sizeof words[1], "%s", t->tags[1]);
-	snprintf(words[2], sizeof words[2], "%s", t->ours);
 	assert_true(vx_readlink(AT_FDCWD, "/proc/self/exe", exe, sizeof exe) > 0);
 	assert_int_equal(vx_pipe(in), 0);
 	assert_int_equal(vx_pipe(out), 0);
@@ -186,6 +180,21 @@ static void gone(const char *word, const char *what, int limit_ms)
 	}
 }
 
+/* The test is a subreaper: what gets away from all of the driver's processes becomes its child, under whatever name. */
+static void nothing_is_below_us(void)
+{
+	uint64_t end = vx_now_ns() + LIMIT_MS * 1000000ULL;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
+		if (pid == 0 && vx_now_ns() > end)
+			fail_msg("something is still alive below the test");
+		if (pid == 0)
+			pause_ms(3);
+	}
+	assert_int_equal(errno, ECHILD);
+}
+
 /* Reads what the driver prints until all of the wanted lines have come, in any order. */
 static void expect(struct trial *t, const char *const *lines)
 {
@@ -219,6 +228,7 @@ static void finish(struct trial *t)
 	}
 	close(t->in);
 	fclose(t->out);
+	nothing_is_below_us();
 }
 
 static void kill_and_check(int set)
@@ -328,6 +338,51 @@ static void stopped_processes_do_not_hold_up_the_end(void **state)
 		begin(&t);
 		assert_int_equal(kill(t.pids[i], SIGSTOP), 0);
 		finish(&t);
+	}
+}
+
+/* Nor do they see the scheduler die. They are woken for it. */
+static void stopped_processes_go_with_the_scheduler(void **state)
+{
+	(void)state;
+	for (int i = 1; i <= 2; i++) {
+		struct trial t = {.killed = SCHEDULER};
+
+		begin(&t);
+		assert_int_equal(kill(t.pids[i], SIGSTOP), 0);
+		assert_int_equal(kill(t.pids[0], SIGKILL), 0);
+		gone(t.tags[0], "the first task", LIMIT_MS);
+		gone(t.tags[1], "the second task", LIMIT_MS);
+		gone(t.ours, "ours", LIMIT_MS);
+		finish(&t);
+	}
+}
+
+/* The test process is killed in the middle of a trial: the driver's stdin closes, and it ends everything. */
+static void the_test_itself_is_killed(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct trial t = {.killed = 0};
+		int up[2], status;
+		pid_t pid;
+
+		assert_int_equal(vx_pipe(up), 0);
+		pid = fork();
+		if (pid == 0) {
+			begin(&t);
+			if (i > 0)
+				kill(t.pids[i], SIGKILL);
+			if (write(up[1], "u", 1) == 1)
+				kill(getpid(), SIGKILL);
+			_exit(1);
+		}
+		close(up[1]);
+		assert_int_equal(read(up[0], &status, 1), 1);
+		close(up[0]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+		nothing_is_below_us();
 	}
 }
 
@@ -446,6 +501,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(fork_server_and_worker, clean),
 		cmocka_unit_test_teardown(sandboxed, clean),
 		cmocka_unit_test_teardown(stopped_processes_do_not_hold_up_the_end, clean),
+		cmocka_unit_test_teardown(stopped_processes_go_with_the_scheduler, clean),
+		cmocka_unit_test_teardown(the_test_itself_is_killed, clean),
 		cmocka_unit_test_teardown(signals_of_the_terminal_reach_nobody, clean),
 		cmocka_unit_test_teardown(a_sweep_spares_what_is_not_the_pools, clean),
 	};

@@ -36,7 +36,7 @@ static int clean(void **state)
 {
 	(void)state;
 	unsetenv("VX_CRASH_AT");
-	vxp_kill(TAG);
+	vxp_end_all();
 	return 0;
 }
 

@@ -72,7 +72,37 @@ VX_TEST_TIMEOUT=0.3 sum 'too slow' '0 passed, 1 failed, 0 skipped' 1 slow.sh
 file leaves.sh <<'E2'
 echo ok 1; echo 1..1; sleep 100 &
 E2
-VX_TEST_READ_S=0.3 sum 'leaves a process behind' '1 passed, 1 failed, 0 skipped' 1 leaves.sh
+VX_TEST_READ_S=0.3 VX_TEST_LEFT_S=0.3 sum 'leaves a process behind' '1 passed, 1 failed, 0 skipped' 1 leaves.sh
+
+# Sessions of their own, outputs closed, generation after generation: nothing gets away.
+chain='G="(setsid sh -c \"\$G\" $0 &); :"; export G; setsid sh -c "$G" $0'
+file daemon.sh <<E2
+echo ok 1; echo 1..1
+(setsid sleep 71.$$ >/dev/null 2>&1 &)
+setsid sh -c '$chain' 71.$$ >/dev/null 2>&1
+E2
+left() { pgrep -fc "71\.$$"'$'; }
+VX_TEST_LEFT_S=0.3 sum 'leaves daemons behind' '1 passed, 1 failed, 0 skipped' 1 daemon.sh
+like 'leaves daemons behind: said' "$out" "left behind: .*sleep 71.$$"
+is 'leaves daemons behind: they are ended' "$(left)" 0
+file slow_daemon.sh <<E2
+echo ok 1; echo 1..2
+setsid sh -c '$chain' 71.$$ &
+setsid sleep 71.$$
+E2
+VX_TEST_TIMEOUT=0.5 sum 'too slow, with daemons' '1 passed, 1 failed, 0 skipped' 1 slow_daemon.sh
+is 'too slow, with daemons: they are ended' "$(left)" 0
+"$SRC/tests/run.py" slow_daemon.sh >/dev/null 2>&1 &
+runner=$!
+for ((i = 0; i < 200; i++)); do [ "$(left)" = 0 ] || break; sleep 0.05; done
+kill -KILL $runner
+wait $runner 2>/dev/null
+for ((i = 0; i < 200; i++)); do [ "$(left)" = 0 ] && break; sleep 0.05; done
+is 'the runner itself is killed: nothing is left' "$(left)" 0
+file short.sh <<'E2'
+echo ok 1; echo 1..1; (setsid sleep 0.3 >/dev/null 2>&1 &)
+E2
+sum 'what ends by itself at once is no matter' '1 passed, 0 failed, 0 skipped' 0 short.sh
 
 file all_skipped.sh <<'E2'
 echo '1..0 # SKIP not here'

@@ -7,12 +7,14 @@
 #include "vx/err.h"
 #include "vx/limits.h"
 #include "vx/pool.h"
+#include "vx/proctree.h"
 #include "vx/spawn.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 VXT_UNUSED static void vxp_main(int argc, char **argv)
 {
@@ -20,6 +22,7 @@ VXT_UNUSED static void vxp_main(int argc, char **argv)
 		exit(vx_forkserver_main(argc, argv));
 	if (argc > 1 && strcmp(argv[1], "-boxhost") == 0)
 		exit(vx_boxhost_main(argc, argv));
+	prctl(PR_SET_CHILD_SUBREAPER, 1); /* what gets away from a scheduler under test comes to the test, and no further: vxp_end_all */
 }
 
 /* What one task came to. */
@@ -145,8 +148,8 @@ static bool vxp_has_word(const char *pid, const char *word)
 	return false;
 }
 
-/* How many processes have `word` as one of their arguments; a zombie has none. Sends them `sig` if it is not 0. */
-static int vxp_each(const char *word, int sig)
+/* How many processes have `word` as one of their arguments; a zombie has none. */
+VXT_UNUSED static int vxp_alive(const char *word)
 {
 	DIR *d = opendir("/proc");
 	struct dirent *e;
@@ -154,26 +157,18 @@ static int vxp_each(const char *word, int sig)
 
 	assert_non_null(d);
 	while ((e = readdir(d)) != NULL) {
-		if (e->d_name[0] < '1' || e->d_name[0] > '9' || !vxp_has_word(e->d_name, word))
-			continue;
-		found++;
-		if (sig != 0)
-			kill(atoi(e->d_name), sig);
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && vxp_has_word(e->d_name, word))
+			found++;
 	}
 	closedir(d);
 	return found;
 }
 
-VXT_UNUSED static int vxp_alive(const char *word)
+/* Cleans up after a failure: everything below this program, schedulers under test included. Killing one by one what a look at /proc shows would end those
+ * who sweep, and leave what they would have swept: something whose every generation starts the next is never in the list that is being worked on. */
+VXT_UNUSED static void vxp_end_all(void)
 {
-	return vxp_each(word, 0);
-}
-
-/* Cleans up after a failure. `word` must be one that only this test's processes have. */
-VXT_UNUSED static void vxp_kill(const char *word)
-{
-	for (int i = 0, quiet = 0; i < 200 && quiet < 3; i++)
-		quiet = vxp_each(word, SIGKILL) > 0 ? 0 : quiet + 1;
+	vx_tree_end(NULL, NULL, NULL, 0, 10000);
 }
 
 VXT_UNUSED static void vxp_free(struct vxp_result *r)
