@@ -67,18 +67,32 @@ bool loop_start_lane(struct loop *l)
 	return true;
 }
 
+/* Most projects of a workspace say the same: equal lists are compiled once. */
 static const struct vx_globset *compile(struct loop *l, struct vx_strs patterns, enum vx_dialect dialect)
 {
 	struct vx_globset *set = NULL;
 	struct vx_err err = {0};
 	if (!patterns.n)
 		return NULL;
+	vx_buf_clear(&l->globs_key);
+	vx_buf_addc(&l->globs_key, (char)dialect);
+	for (uint32_t i = 0; i < patterns.n; i++)
+		vx_buf_add(&l->globs_key, patterns.v[i], strlen(patterns.v[i]) + 1);
+	uint32_t at = vx_map_get(&l->by_globs, l->globs_key.data, l->globs_key.len);
+	if (at != VX_MAP_NONE)
+		return l->globs[at];
 	if (vx_globset_compile(patterns, dialect, &l->arena, &set, &err)) {
 		/* The load has compiled them all once: only memory or a limit can fail here. */
 		vx_report_warn(l->report, "vx run: output globs: %s", err.what);
 		return NULL;
 	}
-	return vx_globset_empty(set) ? NULL : set;
+	if (l->n_globs == l->cap_globs) {
+		l->cap_globs = l->cap_globs ? 2 * l->cap_globs : 16;
+		l->globs = vx_xrealloc(l->globs, l->cap_globs * sizeof *l->globs);
+	}
+	l->globs[l->n_globs] = vx_globset_empty(set) ? NULL : set;
+	vx_map_put(&l->by_globs, vx_arena_dup(&l->arena, l->globs_key.data, l->globs_key.len), l->globs_key.len, l->n_globs);
+	return l->globs[l->n_globs++];
 }
 
 const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task)
@@ -105,23 +119,39 @@ static void do_key(struct loop *l, uint32_t task)
 	loop_event(l, &e);
 }
 
-static void do_restore(struct loop *l, uint32_t task)
+static bool hand_to_lane(struct loop *l, uint32_t task)
 {
-	if (loop_restore_waits(l, task)) {
-		l->t[task].restore_waits = true;
-		l->n_waiting++;
-		return;
-	}
 	struct vx_restore_req r = {.task = task, .id = l->g->tasks[task].id, .entry = *l->t[task].entry};
 	const struct vx_outputs *o = loop_outputs(l, task);
 	if (o)
 		r.outputs = *o;
 	else
 		r.outputs = (struct vx_outputs){.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
-	if (loop_start_lane(l))
-		vx_lane_restore(l->lane, &r);
-	else
+	if (!loop_start_lane(l))
+		return false;
+	vx_lane_restore(l->lane, &r);
+	return true;
+}
+
+void loop_restore_early(struct loop *l, uint32_t task)
+{
+	struct loop_task *t = &l->t[task];
+	t->restore_begun = !loop_restore_waits(l, task) && hand_to_lane(l, task);
+}
+
+static void do_restore(struct loop *l, uint32_t task)
+{
+	struct loop_task *t = &l->t[task];
+	bool begun = t->restore_begun;
+	t->restore_begun = false;
+	if (begun)
+		return;
+	if (loop_restore_waits(l, task)) {
+		t->restore_waits = true;
+		l->n_waiting++;
+	} else if (!hand_to_lane(l, task)) {
 		loop_event(l, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = false});
+	}
 }
 
 /* What waits for those whose outputs it overlaps. */

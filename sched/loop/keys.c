@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define PROBE_AT_ONCE 256U /* keys that are probed together: the lane begins with those that are hits while the others are made */
+
 static int memory_get(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n)
 {
 	return vx_store_blob_get(self, space, key, key_n, a, ret, ret_n);
@@ -93,7 +95,7 @@ static void take_hit(struct loop *l, uint32_t task, const struct vx_entry *e)
 	l->t[task].entry = vx_arena_dup(&l->arena, e, sizeof *e);
 }
 
-/* One batched read of the store for the tasks of `list`. */
+/* One batched read of the store for the tasks of `list`; hits go to the lane. */
 static void probe(struct loop *l, const uint32_t *list, uint32_t n, struct vx_core_task *ct)
 {
 	struct vx_digest *keys = vx_xcalloc(n + 1, sizeof *keys);
@@ -107,8 +109,10 @@ static void probe(struct loop *l, const uint32_t *list, uint32_t n, struct vx_co
 			found[i] = false;
 	for (uint32_t i = 0; i < n; i++) {
 		ct[list[i]].verdict = found[i] ? VX_V_HIT : VX_V_MISS;
-		if (found[i])
-			take_hit(l, list[i], &entries[i]);
+		if (!found[i])
+			continue;
+		take_hit(l, list[i], &entries[i]);
+		loop_restore_early(l, list[i]);
 	}
 	l->probe_ns += vx_now_ns() - start;
 	free(keys);
@@ -124,8 +128,8 @@ int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err)
 			ct[i].verdict = VX_V_NOCACHE;
 		return 0;
 	}
-	uint64_t start = vx_now_ns();
-	uint32_t *ask = vx_xcalloc(n + 1, sizeof *ask);
+	uint64_t start = vx_now_ns(), probed_ns = l->probe_ns;
+	uint32_t *ask = vx_xcalloc(PROBE_AT_ONCE, sizeof *ask);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t task = l->g->topo[i];
 		ct[task].verdict = VX_V_LATE;
@@ -133,11 +137,16 @@ int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err)
 			continue;
 		make_key(l, task);
 		ct[task].verdict = verdict_of(l, task);
-		if (ct[task].verdict == VX_V_LATE)
-			ask[n_ask++] = task;
+		if (ct[task].verdict != VX_V_LATE)
+			continue;
+		ask[n_ask++] = task;
+		if (n_ask == PROBE_AT_ONCE) {
+			probe(l, ask, n_ask, ct);
+			n_ask = 0;
+		}
 	}
-	l->keys_ns += vx_now_ns() - start;
 	probe(l, ask, n_ask, ct);
+	l->keys_ns += vx_now_ns() - start - (l->probe_ns - probed_ns);
 	free(ask);
 	(void)err;
 	return 0;

@@ -485,6 +485,9 @@ static void tear_down(struct loop *l, const sigset_t *old)
 	vx_report_free(l->report);
 	vx_close(l->lock_fd);
 	vx_close(l->signal_fd);
+	vx_map_free(&l->by_globs);
+	vx_buf_free(&l->globs_key);
+	free(l->globs);
 	vx_arena_free(&l->arena);
 	sigprocmask(SIG_SETMASK, old, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -537,7 +540,14 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 {
 	struct loop *l = vx_xcalloc(1, sizeof *l);
 	sigset_t old;
-	*l = (struct loop){.o = o, .plan = p, .g = &p->graph, .env = environ, .signal_fd = -1, .lock_fd = -1, .grace_ms = VX_DEFAULT_GRACE_MS};
+	*l = (struct loop){.o = o,
+		.plan = p,
+		.g = &p->graph,
+		.env = environ,
+		.signal_fd = -1,
+		.lock_fd = -1,
+		.grace_ms = VX_DEFAULT_GRACE_MS,
+		.globs_key = VX_BUF(SIZE_MAX / 2)};
 	int r = read_environment(l, err);
 	if (!r)
 		r = vx_concurrency(o->concurrency ? o->concurrency : p->ws.settings.concurrency, &l->slots, err);

@@ -45,6 +45,7 @@ struct loop_task {
 	bool outputs_known;
 	bool no_entry;          /* neither restored nor saved: see overlap.c */
 	bool restore_waits;     /* for `behind` */
+	bool restore_begun;     /* ahead of the core's word */
 	const uint32_t *behind; /* tasks before it whose outputs it overlaps */
 	uint32_t n_behind;
 	enum vx_cache_outcome cache;
@@ -88,6 +89,10 @@ struct loop {
 	struct vx_trace *trace; /* NULL: nothing was asked for */
 	struct vx_core *core;
 	struct loop_task *t;
+	const struct vx_globset **globs; /* of outputs, by their lists; an empty one is NULL */
+	uint32_t n_globs, cap_globs;
+	struct vx_map by_globs;
+	struct vx_buf globs_key;
 	uint32_t *free_slots, n_free;
 	uint32_t *slot_task; /* what each worker slot runs; VX_MAP_NONE free */
 	enum { ARM_NONE, ARM_ASKED, ARM_OK, ARM_REFUSED } arm;
@@ -127,6 +132,9 @@ void loop_dispatch(struct loop *l, uint32_t task); /* outputs are clean: hand it
 void loop_armed(struct loop *l, const struct vx_done *done);
 bool loop_start_pool(struct loop *l);
 bool loop_start_lane(struct loop *l);
+/* Of a hit, while other keys are still being made: the core, which is made only when all verdicts are there, has every such hit restored at once. What the
+ * lane answers is looked at when the core has said so. */
+void loop_restore_early(struct loop *l, uint32_t task);
 const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task); /* NULL when it declares none */
 
 /* overlap.c */
