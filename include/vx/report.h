@@ -24,11 +24,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum vx_output_logs { VX_LOGS_DEFAULT, VX_LOGS_FULL, VX_LOGS_ERRORS, VX_LOGS_HASH, VX_LOGS_NONE };
+enum vx_output_logs { VX_LOGS_DEFAULT, VX_LOGS_FULL, VX_LOGS_ERRORS, VX_LOGS_HASH, VX_LOGS_NONE, VX_LOGS_NEW };
+
+/* "full", "errors-only", "hash-only", "none", "new-only": 0, or -EINVAL with *ret untouched. */
+int vx_output_logs_parse(const char *word, enum vx_output_logs *ret);
 
 struct vx_report_opts {
 	bool broad;
 	enum vx_output_logs logs;
+	const uint8_t
+		*task_logs; /* enum vx_output_logs of each task, for those that say so themselves; counts where `logs` is DEFAULT; NULL: none does */
 	int verbosity;
 	uint32_t n_tasks; /* not counting groups */
 	uint32_t n_projects;

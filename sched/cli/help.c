@@ -42,7 +42,7 @@ static const char run_help[] =
 	"  --cache-dir DIR\n"
 	"  --frozen                    take the workspace from vx-lock.json, evaluate nothing\n"
 	"What is shown\n"
-	"  --output-logs full|errors-only|hash-only|none\n"
+	"  --output-logs full|new-only|errors-only|hash-only|none\n"
 	"  --dry[=text|json|full]      the plan, and nothing is run\n"
 	"  --verbosity N\n"
 	"  --summarize[=PATH]          the run and every part of every key as JSON (vx-summary.json)\n"

@@ -190,13 +190,7 @@ static size_t word_index(const char *value, const char *const *words, size_t n)
 
 static int take_logs(struct parse *p, const char *name, const char *value)
 {
-	static const char *const words[] = {"full", "errors-only", "hash-only", "none"};
-	static const enum vx_output_logs logs[] = {VX_LOGS_FULL, VX_LOGS_ERRORS, VX_LOGS_HASH, VX_LOGS_NONE};
-	size_t i = word_index(value, words, VX_ARRAY_LEN(words));
-	if (i == VX_ARRAY_LEN(words))
-		return bad(p, name, value, "one of full, errors-only, hash-only, none");
-	p->o->logs = logs[i];
-	return 0;
+	return vx_output_logs_parse(value, &p->o->logs) ? bad(p, name, value, "one of full, new-only, errors-only, hash-only, none") : 0;
 }
 
 static int take_dry(struct parse *p, const char *name, const char *value)

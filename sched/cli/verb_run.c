@@ -106,7 +106,8 @@ int vx_cli_run(int argc, char **argv)
 	plan.wants_files = !o.no_cache;
 	int code;
 	if (vx_cli_plan(&o, &plan, &err) || (!o.dry && refuse_nested(&plan, &err))) {
-		vx_cli_warn("run", plan.ws.warnings); /* perhaps they say why */
+		if (!strstr(err.fix, plan.ws.warnings.n ? plan.ws.warnings.v[0] : ""))
+			vx_cli_warn("run", plan.ws.warnings); /* perhaps they say why */
 		code = vx_cli_fail("run", &err);
 	} else if (plan.sel.nothing) {
 		printf("%s\n", plan.sel.nothing);

@@ -493,10 +493,27 @@ static void tear_down(struct loop *l, const sigset_t *old)
 	signal(SIGPIPE, SIG_DFL);
 }
 
-static struct vx_report *make_report(const struct loop *l)
+/* What tasks of a turbo.json say of their own output. "full" is its default, and ours is another. */
+static const uint8_t *task_logs(struct loop *l)
+{
+	uint8_t *logs = NULL;
+	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
+		const char *word = l->g->tasks[i].decl->output_logs;
+		enum vx_output_logs v = VX_LOGS_DEFAULT;
+		if (!word || vx_output_logs_parse(word, &v) || v == VX_LOGS_FULL)
+			continue;
+		if (!logs)
+			logs = vx_arena_array(&l->arena, l->g->n_tasks, sizeof *logs);
+		logs[i] = (uint8_t)v;
+	}
+	return logs;
+}
+
+static struct vx_report *make_report(struct loop *l)
 {
 	struct vx_report_opts ro = {.broad = l->plan->sel.broad,
 		.logs = l->o->logs,
+		.task_logs = task_logs(l),
 		.verbosity = l->o->verbosity,
 		.slots = l->slots,
 		.start_ns = l->o->start_ns,

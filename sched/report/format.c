@@ -1,6 +1,26 @@
 #include "vx/report.h"
 
+#include "vx/assert.h"
+
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+
+int vx_output_logs_parse(const char *word, enum vx_output_logs *ret)
+{
+	static const char *const words[] = {[VX_LOGS_FULL] = "full",
+		[VX_LOGS_ERRORS] = "errors-only",
+		[VX_LOGS_HASH] = "hash-only",
+		[VX_LOGS_NONE] = "none",
+		[VX_LOGS_NEW] = "new-only"};
+
+	for (size_t i = VX_LOGS_FULL; i < VX_ARRAY_LEN(words); i++)
+		if (!strcmp(word, words[i])) {
+			*ret = (enum vx_output_logs)i;
+			return 0;
+		}
+	return -EINVAL;
+}
 
 const char *vx_fmt_ns(uint64_t ns, char *ret, size_t cap)
 {

@@ -134,7 +134,7 @@ void frame_ended(struct vx_report *r, const struct vx_task_end *e)
 		rule(r, e->id, e->result == VX_R_FAILED ? e->status : NULL, e->wall_ns);
 		log_write(r, e->log, e->stored, e->stored_bytes, NULL);
 	}
-	row_write(r, e, r->o.logs == VX_LOGS_HASH);
+	row_write(r, e, false);
 	note_write(r, e);
 }
 

@@ -84,6 +84,9 @@ void region_erase(struct vx_report *r); /* before permanent text */
 void region_draw(struct vx_report *r, uint64_t now_ns);
 void region_off(struct vx_report *r);
 
+/* report.c: what is to be shown of this task's output */
+enum vx_output_logs logs_of(const struct vx_report *r, uint32_t task);
+
 /* report.c: room for a piece and the cursor where it may be written; false: leave it out */
 bool piece(struct vx_report *r, size_t bytes);
 

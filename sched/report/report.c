@@ -117,15 +117,24 @@ static struct live *find(struct vx_report *r, uint32_t task)
 	return NULL;
 }
 
-static bool grouped(const struct vx_report *r)
+enum vx_output_logs logs_of(const struct vx_report *r, uint32_t task)
 {
-	return r->o.logs == VX_LOGS_FULL || (r->o.logs == VX_LOGS_DEFAULT && (r->mode == MODE_CI || r->mode == MODE_GITHUB));
+	return r->o.logs == VX_LOGS_DEFAULT && r->o.task_logs ? (enum vx_output_logs)r->o.task_logs[task] : r->o.logs;
+}
+
+static bool grouped(const struct vx_report *r, uint32_t task, bool hit)
+{
+	enum vx_output_logs logs = logs_of(r, task);
+
+	return logs == VX_LOGS_FULL || (logs == VX_LOGS_NEW && !hit) || (logs == VX_LOGS_DEFAULT && (r->mode == MODE_CI || r->mode == MODE_GITHUB));
 }
 
 /* A focused run streams what was requested. Servers that were requested stream everywhere: they have no end at which a group could be shown. */
-static bool to_stream(const struct vx_report *r, bool requested, bool persistent)
+static bool to_stream(const struct vx_report *r, uint32_t task, bool requested, bool persistent)
 {
-	if (!requested || (r->o.logs != VX_LOGS_DEFAULT && r->o.logs != VX_LOGS_FULL))
+	enum vx_output_logs logs = logs_of(r, task);
+
+	if (!requested || (logs != VX_LOGS_DEFAULT && logs != VX_LOGS_FULL && logs != VX_LOGS_NEW))
 		return false;
 	return persistent || (!r->o.broad && r->mode != MODE_CI && r->mode != MODE_GITHUB);
 }
@@ -144,7 +153,7 @@ void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool 
 		}
 		t = &r->live[r->n_live++];
 		*t = (struct live){.task = task, .id = id, .requested = requested, .persistent = persistent};
-		if (to_stream(r, requested, persistent))
+		if (to_stream(r, task, requested, persistent))
 			stream_begin(r, t);
 	}
 	r->n_exited -= t->exited;
@@ -172,7 +181,7 @@ void vx_report_retry(struct vx_report *r, uint32_t task, uint16_t attempt, const
 	struct live *t = find(r, task);
 	char line[256];
 
-	if (!t || r->o.logs == VX_LOGS_NONE || !piece(r, strlen(t->id) + 512))
+	if (!t || logs_of(r, task) == VX_LOGS_NONE || !piece(r, strlen(t->id) + 512))
 		return;
 	paint(r, YELLOW, "%s", r->ascii ? "~" : "↻");
 	vx_buf_printf(&r->out.buf, " attempt %u of %s: %s; running it again\n", attempt, t->id, one_line(why ? why : "failed", line, sizeof line));
@@ -237,7 +246,8 @@ static void stream_hit(struct vx_report *r, const struct vx_task_end *e)
 void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 {
 	bool streamed = leave_live(r, e->task), failed = e->result == VX_R_FAILED, hit = e->result == VX_R_HIT;
-	bool key = r->o.logs == VX_LOGS_HASH;
+	enum vx_output_logs logs = logs_of(r, e->task);
+	bool key = logs == VX_LOGS_HASH || (logs == VX_LOGS_NEW && hit);
 
 	r->n_ended++;
 	if (failed && r->n_failed < VX_ARRAY_LEN(r->failed))
@@ -245,18 +255,18 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 	r->n_failed += failed;
 	if (e->result == VX_R_SUCCESS || failed)
 		r->work_ns += e->wall_ns;
-	if (e->result == VX_R_ABORTED || e->result == VX_R_NOT_STARTED || (r->o.logs == VX_LOGS_NONE && !failed)) {
+	if (e->result == VX_R_ABORTED || e->result == VX_R_NOT_STARTED || (logs == VX_LOGS_NONE && !failed)) {
 		flush(r);
 		return;
 	}
-	if (hit && to_stream(r, e->requested, false)) {
+	if (hit && logs != VX_LOGS_NEW && to_stream(r, e->task, e->requested, false)) {
 		stream_hit(r, e);
 		streamed = true;
 	}
-	if (grouped(r) && !streamed) {
+	if (grouped(r, e->task, hit) && !streamed) {
 		frame_ended(r, e);
 	} else if (!hit || key || streamed || r->o.verbosity >= 2) {
-		if (failed && !streamed && r->o.logs != VX_LOGS_NONE && !key)
+		if (failed && !streamed && logs != VX_LOGS_NONE && !key)
 			keep_failure(r, e);
 		if (piece(r, 8192 + (e->note ? strlen(e->note) * 3 : 0))) {
 			row_write(r, e, key);

@@ -84,6 +84,8 @@ static int no_tasks_yet(const struct selector *s)
 	}
 	if (tasks)
 		return vx_err_fix(s->err, "there are none");
+	if (!members && s->ws->warnings.n)
+		return vx_err_fix(s->err, "%s", s->ws->warnings.v[0]);
 	if (!members && s->ws->kind != VX_WS_SINGLE)
 		return vx_err_fix(s->err, "there are no tasks, and the workspace's patterns match no directory with a package.json that has a name");
 	if (s->ws->settings.turbo)

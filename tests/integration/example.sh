@@ -9,7 +9,7 @@ cp -r "$SRC/docs/example/." .
 git add -A
 git commit -q -m example
 everything() { vx run build test --all "$@"; }
-rows() { grep -oE '[@a-z/]+#(build|test|codegen)$' <<<"$out" | sort | paste -sd' '; }
+rows() { grep -v '^failed ' <<<"$out" | grep -oE '[@a-z/]+#(build|test|codegen)$' | sort | paste -sd' '; }
 # stat_of PATH: a number of $W/stats, which VX_STATS made
 stat_of() { python3 -c 'import functools, json, sys
 print(functools.reduce(lambda o, k: o[k] if k in o else {}, sys.argv[2].split("."), json.load(open(sys.argv[1]))) or 0)' "$W/stats" "$1"; }

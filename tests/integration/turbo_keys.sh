@@ -116,6 +116,36 @@ put package.json '{ "name": "root", "workspaces": [".", "p/*"], "packageManager"
 vx run build --all
 like 'a root that is its own member: said' "$err" '^vx run: the root is listed as a member of itself'
 is 'and has no such tasks' "$rc $(ran)" '0 a'
+
+# outputLogs
+logs() {
+	turbo "{ \"tasks\": { \"build\": { \"outputs\": [\"dist/**\"], \"outputLogs\": \"$1\" } } }"
+	put p/a/package.json "{ \"name\": \"a\", \"scripts\": { \"build\": \"echo printed\" } }"
+}
+shown() { grep -oE '^printed|miss +a#build|up-to-date [0-9a-f]{64} a#build|miss +[0-9a-f]{64} a#build' <<<"$out" | sed -E 's/[0-9a-f]{64}/KEY/; s/ +/ /' | paste -sd,; }
+logs none
+CI=1 vx run build --all
+is 'outputLogs none: nothing in CI' "$(shown)" ''
+CI=1 vx run build --all --force --output-logs full
+is 'but where the command line asks for it' "$(shown)" 'printed,miss a#build'
+vx run a#build --force
+is 'nor is it streamed' "$(shown)" ''
+logs errors-only
+CI=1 vx run build --all
+is 'outputLogs errors-only: the row' "$(shown)" 'miss a#build'
+logs hash-only
+vx run build --all
+is 'outputLogs hash-only' "$(shown)" 'miss KEY a#build'
+logs new-only
+vx run build --all
+is 'outputLogs new-only: of a miss' "$(shown)" 'printed,miss a#build'
+CI=1 vx run build --all
+is 'not of a hit, even in CI' "$(shown)" 'up-to-date KEY a#build'
+logs full
+vx run build --all
+is 'outputLogs full is as if it were not there' "$(shown)" 'miss a#build'
+vx run build --all --output-logs new-only
+is '--output-logs new-only' "$(shown)" 'up-to-date KEY a#build'
 turbo '{ "tasks": {} }'
 vx run build --all
 one_line 'no tasks' 'turbo\.json defines none'
