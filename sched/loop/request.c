@@ -248,7 +248,7 @@ int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *d, struct 
 	const char *dir = l->plan->ws.projects[t->project].dir;
 	(void)err;
 	*d = (struct vx_task_desc){.task = task, .attempt = l->t[task].attempt, .id = t->id};
-	d->cwd = strcmp(dir, ".") ? vx_arena_printf(&l->arena, "%s/%s", l->plan->ws.root, dir) : l->plan->ws.root;
+	d->cwd = strcmp(dir, ".") ? vx_path_join(&l->arena, l->plan->ws.root, dir) : l->plan->ws.root;
 	d->argv = arguments(l, task);
 	d->env = environment(l, task, d->cwd);
 	d->timeout_ms = x->persistent ? 0 : loop_timeout_ms(l, x); /* of a persistent task it bounds the wait for readiness, which is ours */

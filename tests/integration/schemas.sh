@@ -60,7 +60,7 @@ def members(s, at):
 bad = []
 for f in sys.argv[2:]:
     bad += [f"{f}: {b}" for b in check(json.load(open(f)), schema, "", "")]
-maybe = {".tasks[].result.peakBytes", ".tasks[].result.peakOf"}  # not every build and machine can tell
+maybe = {".tasks[].result.peakBytes", ".tasks[].result.peakOf", ".cacheProblem"}  # not every build and machine can tell
 bad += [f"never seen: {m}" for m in sorted(set(members(schema, "")) - seen - maybe)]
 print("\n".join(bad[:20]))
 sys.exit(bool(bad))
@@ -104,6 +104,24 @@ like 'a link' "$(cat "$W/5.json")" '"links":\{"link":"[0-9a-f]{40}"\}'
 
 ok '--dry=json and --dry=full' python3 "$W/validate.py" "$SRC/docs/schemas/plan.json" "$W"/[0-9].json
 ok '--summarize' python3 "$W/validate.py" "$SRC/docs/schemas/summary.json" "$W"/s[0-9].json
+
+# what the other verbs say
+cd "$W/ws" || exit 1
+"$VX" info --format=json >"$W/info1"
+"$VX" info --format=json -C / >"$W/info2"
+ok 'vx info' python3 "$W/validate.py" "$SRC/docs/schemas/info.json" "$W/info1" "$W/info2"
+"$VX" cache stats --format=json >"$W/stats"
+ok 'vx cache stats' python3 "$W/validate.py" "$SRC/docs/schemas/cache-stats.json" "$W/stats"
+"$VX" cache verify --format=json >"$W/verify1"
+artifact=$(find .vx/cache/v1/a -name '*.zst' | head -n 1)
+chmod u+w "$artifact" && echo damaged >"$artifact"
+"$VX" cache verify --format=json >"$W/verify2"
+is 'vx cache verify of a damaged store: exit 1' $? 1
+ok 'vx cache verify' python3 "$W/validate.py" "$SRC/docs/schemas/cache-verify.json" "$W/verify1" "$W/verify2"
+"$VX" cache prune --format=json --dry-run --older-than 30d >"$W/prune1"
+"$VX" cache prune --format=json --max-size 0 >"$W/prune2"
+ok 'vx cache prune' python3 "$W/validate.py" "$SRC/docs/schemas/cache-prune.json" "$W/prune1" "$W/prune2"
+
 sed 's/"requested":true/"requested":1/' "$W/1.json" >"$W/wrong.json"
 nok 'a wrong type is seen' python3 "$W/validate.py" "$SRC/docs/schemas/plan.json" "$W"/[0-9].json "$W/wrong.json"
 done_testing

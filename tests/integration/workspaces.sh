@@ -181,4 +181,25 @@ vx run build --all
 vx run build --all
 is 'writing it with the same bytes is no change of it' "$rc $(ran) $err" '0 a '
 
+# a workspace that is the root of the file system
+if can_sandbox; then
+	workspace "$W/slash"
+	project a <<<"$(cached 'pwd >where; echo $PWD >>where; mkdir -p dist; cp src/x dist/')"
+	put p/a/src/x x
+	put .gitignore $'*\n!/p\n!/p/**\n!/package.json\ndist\nwhere'
+	git add -A
+	mkdir usr lib lib64 bin proc dev tmp etc vxbin
+	slash() { run timeout -k 1 60 bwrap --bind . / --ro-bind /usr /usr --ro-bind /lib /lib --ro-bind-try /lib64 /lib64 --ro-bind /bin /bin --proc /proc --dev /dev --tmpfs /tmp \
+		--ro-bind /etc /etc --ro-bind "$VX_BUILD" /vxbin --chdir / /vxbin/vx "$@"; }
+	slash run build --all
+	is 'a workspace at /' "$rc $(cat p/a/where | tr '\n' ' ')" '0 /p/a /p/a '
+	rm -r p/a/dist
+	slash run build --all
+	is 'restored' "$rc $(cat p/a/dist/x) $(grep -c restored <<<"$out")" '0 x 1'
+	slash run build --filter ./p/a --dry=json
+	like 'its plan' "$out" '^\{"root":"/","selected":\["a"\]'
+else
+	skip 'a workspace at /' 'no bwrap'
+fi
+
 done_testing
