@@ -267,7 +267,7 @@ static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct 
 		vx_walk_free(&w);
 		return;
 	}
-	if (h->events && (j->entry.artifact_bytes > VX_LANE_HOLD_BYTES || vx_now_ns() - h->held_ns > VX_LANE_HOLD_MS * 1000000ULL))
+	if (h->held.newest && (j->entry.artifact_bytes > VX_LANE_HOLD_BYTES || vx_now_ns() - h->held_ns > VX_LANE_HOLD_MS * 1000000ULL))
 		vx_hand_flush(h); /* those before wait long enough for company */
 	struct vx_restored res = {0};
 	int r = vx_restore_entry(h, j, &w, k->have_snap && vx_digest_equal(&k->snap.artifact, &j->entry.artifact) ? &k->snap : NULL, &res, &f);

@@ -37,15 +37,13 @@ static uint64_t wait_until(struct vx_lane *l, uint64_t last_ns)
 	return until > vx_now_ns() ? until : 0;
 }
 
-static void settle(struct vx_lane *l, struct vx_pending *p, int r)
+static void settle(struct vx_lane *l, struct vx_evts *v, const struct vx_pending *p, int r)
 {
-	if (p->budget)
-		vx_lane_budget_give(l, p->budget);
 	if (!p->settles)
 		return;
 	if (r == 0) {
 		atomic_fetch_add(&l->n_saves, 1);
-		vx_lane_send(l,
+		vx_evts_add(v,
 			&(struct vx_lane_event){.kind = VX_LANE_SETTLED,
 				.task = p->task,
 				.ok = true,
@@ -62,7 +60,7 @@ static void settle(struct vx_lane *l, struct vx_pending *p, int r)
 		vx_fail_set(&f, r, "commit", "the index of the cache is damaged (the next run begins a new one)");
 	else
 		vx_fail_set(&f, r, "commit", "the index of the cache could not be written");
-	vx_lane_settle_failed(l, p->task, p->id, &f);
+	vx_lane_settle_failed(l, v, p->task, p->id, &f);
 }
 
 static void commit_group(struct vx_lane *l, struct vx_pending *rows, uint32_t n)
@@ -77,14 +75,20 @@ static void commit_group(struct vx_lane *l, struct vx_pending *rows, uint32_t n)
 	atomic_fetch_add(&l->n_commits, 1);
 	atomic_fetch_add(&l->n_commit_rows, n);
 	i = 0;
+	struct vx_evts settled = {0};
+	uint64_t budget = 0;
 	while (rows) {
 		struct vx_pending *next = rows->next;
-		settle(l, rows, r < 0 ? r : v[i].res);
+		settle(l, &settled, rows, r < 0 ? r : v[i].res);
+		budget += rows->budget;
 		vx_pending_free(rows);
 		rows = next;
 		i++;
 	}
 	free(v);
+	if (budget)
+		vx_lane_budget_give(l, budget);
+	vx_evts_send(l, &settled);
 }
 
 static void *committer_main(void *arg)
@@ -146,11 +150,12 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 		l->rows_tail = &l->rows;
 		l->n_rows = l->n_settling = 0;
 		l->row_bytes = 0;
-	} else if (l->row_bytes >= VX_LANE_SNAPS_BYTES ||
-		   (p->settles ? l->n_settling == 1 || l->n_settling >= VX_LANE_GROUP : l->n_rows == 1 || l->n_rows >= VX_LANE_SNAPS)) {
-		pthread_cond_signal(&l->rows_more);
 	}
+	bool wake = l->row_bytes >= VX_LANE_SNAPS_BYTES ||
+		    (p->settles ? l->n_settling == 1 || l->n_settling >= VX_LANE_GROUP : l->n_rows == 1 || l->n_rows >= VX_LANE_SNAPS);
 	pthread_mutex_unlock(&l->lock);
+	if (wake && !alone)
+		pthread_cond_signal(&l->rows_more);
 	if (alone)
 		commit_group(l, rows, n);
 }
@@ -158,9 +163,9 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 void vx_lane_commit_stop(struct vx_lane *l)
 {
 	pthread_mutex_lock(&l->lock);
-	pthread_cond_signal(&l->rows_more);
 	bool runs = l->committer_runs;
 	pthread_mutex_unlock(&l->lock);
+	pthread_cond_signal(&l->rows_more);
 	if (runs)
 		pthread_join(l->committer, NULL);
 }

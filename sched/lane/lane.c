@@ -28,47 +28,49 @@ int vx_fail_set(struct vx_fail *f, int code, const char *step, const char *fmt, 
 
 /* ---- events ---- */
 
-static void push_events(struct vx_lane *l, struct vx_evt *first, struct vx_evt **tail)
+void vx_evts_add(struct vx_evts *v, const struct vx_lane_event *e, void *own, const char *text)
 {
-	pthread_mutex_lock(&l->lock);
-	bool was_empty = !l->events;
-	*l->events_tail = first;
-	l->events_tail = tail;
-	pthread_mutex_unlock(&l->lock);
-	if (was_empty)
+	struct vx_evt *x = vx_xmalloc(sizeof *x);
+	x->next = v->newest;
+	memcpy(&x->e, e, offsetof(struct vx_lane_event, text));
+	x->own = own;
+	x->text = text && *text ? vx_xstrdup(text) : NULL;
+	if (!v->newest)
+		v->oldest = x;
+	v->newest = x;
+}
+
+/* No lock: whom this wakes would run into it. */
+void vx_evts_send(struct vx_lane *l, struct vx_evts *v)
+{
+	if (!v->newest)
+		return;
+	struct vx_evt *before = atomic_load_explicit(&l->events, memory_order_relaxed);
+	do
+		v->oldest->next = before;
+	while (!atomic_compare_exchange_weak_explicit(&l->events, &before, v->newest, memory_order_release, memory_order_relaxed));
+	*v = (struct vx_evts){0};
+	if (!before)
 		vx_event_signal(l->event_fd);
 }
 
 void vx_lane_send(struct vx_lane *l, const struct vx_lane_event *e, void *own, const char *text)
 {
-	struct vx_evt *v = vx_xmalloc(sizeof *v);
-	v->next = NULL;
-	memcpy(&v->e, e, offsetof(struct vx_lane_event, text));
-	v->own = own;
-	v->text = text && *text ? vx_xstrdup(text) : NULL;
-	push_events(l, v, &v->next);
+	struct vx_evts v = {0};
+	vx_evts_add(&v, e, own, text);
+	vx_evts_send(l, &v);
 }
 
 void vx_hand_send(struct vx_hand *h, const struct vx_lane_event *e, void *own, const char *text)
 {
-	struct vx_evt *v = vx_xmalloc(sizeof *v);
-	v->next = NULL;
-	memcpy(&v->e, e, offsetof(struct vx_lane_event, text));
-	v->own = own;
-	v->text = text && *text ? vx_xstrdup(text) : NULL;
-	if (!h->events) {
-		h->events_tail = &h->events;
+	if (!h->held.newest)
 		h->held_ns = vx_now_ns();
-	}
-	*h->events_tail = v;
-	h->events_tail = &v->next;
+	vx_evts_add(&h->held, e, own, text);
 }
 
 void vx_hand_flush(struct vx_hand *h)
 {
-	if (h->events)
-		push_events(h->l, h->events, h->events_tail);
-	h->events = NULL;
+	vx_evts_send(h->l, &h->held);
 }
 
 static void free_event(struct vx_evt *v)
@@ -80,21 +82,35 @@ static void free_event(struct vx_evt *v)
 	free(v);
 }
 
+/* Takes over what was sent. Every time that there was something its signal is owed, and read before the next look, not after: so no signal is read away whose
+ * event is not seen by that look. It may come later than its event, hence owed until it is read; with nothing owed none can be pending. */
+static void take_over(struct vx_lane *l)
+{
+	uint64_t n;
+	if (l->signals_owed > 0 && read(l->event_fd, &n, sizeof n) == (ssize_t)sizeof n)
+		l->signals_owed -= (int64_t)n;
+	if (!atomic_load_explicit(&l->events, memory_order_acquire))
+		return;
+	struct vx_evt *v = atomic_exchange_explicit(&l->events, NULL, memory_order_acquire);
+	l->signals_owed++;
+	while (v) {
+		struct vx_evt *before = v->next;
+		v->next = l->ready;
+		l->ready = v;
+		v = before;
+	}
+}
+
 bool vx_lane_next(struct vx_lane *l, struct vx_lane_event *ret)
 {
 	free_event(l->last);
 	l->last = NULL;
-	pthread_mutex_lock(&l->lock);
-	struct vx_evt *v = l->events;
-	if (v)
-		l->events = v->next;
-	if (!l->events) { /* also when there was none: its signal may have come after it was taken, and would keep the caller awake */
-		l->events_tail = &l->events;
-		vx_event_clear(l->event_fd);
-	}
-	pthread_mutex_unlock(&l->lock);
+	if (!l->ready)
+		take_over(l);
+	struct vx_evt *v = l->ready;
 	if (!v)
 		return false;
+	l->ready = v->next;
 	memcpy(ret, &v->e, offsetof(struct vx_lane_event, text));
 	ret->text[0] = '\0';
 	if (v->text)
@@ -123,13 +139,13 @@ bool vx_lane_first_of(struct vx_lane *l, const struct vx_fail *f)
 	return first;
 }
 
-void vx_lane_settle_failed(struct vx_lane *l, uint32_t task, const char *id, const struct vx_fail *f)
+void vx_lane_settle_failed(struct vx_lane *l, struct vx_evts *v, uint32_t task, const char *id, const struct vx_fail *f)
 {
 	char text[sizeof f->text + 128] = "";
 	atomic_fetch_add(&l->n_failed, 1);
 	if (vx_lane_first_of(l, f))
 		snprintf(text, sizeof text, "%.100s was not saved: %s", id, f->text);
-	vx_lane_send(l, &(struct vx_lane_event){.kind = VX_LANE_SETTLED, .task = task}, NULL, text);
+	vx_evts_add(v, &(struct vx_lane_event){.kind = VX_LANE_SETTLED, .task = task}, NULL, text);
 }
 
 /* ---- budget ---- */
@@ -150,8 +166,8 @@ void vx_lane_budget_give(struct vx_lane *l, uint64_t bytes)
 {
 	pthread_mutex_lock(&l->lock);
 	l->budget_used -= bytes;
-	pthread_cond_broadcast(&l->budget_more);
 	pthread_mutex_unlock(&l->lock);
+	pthread_cond_broadcast(&l->budget_more);
 }
 
 /* ---- threads ---- */
@@ -271,10 +287,11 @@ static void enqueue(struct vx_lane *l, struct vx_queue *q, struct vx_job *j)
 		q->head = NULL;
 		q->tail = &q->head;
 		q->queued = 0;
-	} else if (q->idle) {
-		pthread_cond_signal(&q->more);
 	}
+	bool wake = q->idle;
 	pthread_mutex_unlock(&l->lock);
+	if (wake) /* outside of the lock, which the woken thread takes first */
+		pthread_cond_signal(&q->more);
 	if (r < 0) {
 		struct vx_hand h = {.l = l, .io = vx_io_blocking_new(), .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
 		work(&h, j);
@@ -336,9 +353,11 @@ void vx_lane_save(struct vx_lane *l, const struct vx_save_req *r)
 void vx_lane_flush(struct vx_lane *l)
 {
 	pthread_mutex_lock(&l->lock);
+	bool wake = l->rows && !(l->flush && l->wait_idle); /* rows that come later look for themselves; a thread that runs dry wakes it anyway */
 	l->flush = true;
-	pthread_cond_signal(&l->rows_more);
 	pthread_mutex_unlock(&l->lock);
+	if (wake)
+		pthread_cond_signal(&l->rows_more);
 }
 
 void vx_lane_interrupt(struct vx_lane *l)
@@ -350,8 +369,8 @@ void vx_lane_interrupt(struct vx_lane *l)
 	l->back.head = NULL;
 	l->back.tail = &l->back.head;
 	l->back.queued = 0;
-	pthread_cond_signal(&l->rows_more);
 	pthread_mutex_unlock(&l->lock);
+	pthread_cond_signal(&l->rows_more);
 	while (dropped) {
 		struct vx_job *next = dropped->next;
 		drop_save(l, dropped);
@@ -458,7 +477,6 @@ struct vx_lane *vx_lane_make(
 	queue_init(&l->back, max);
 	cond_init_monotonic(&l->rows_more);
 	pthread_cond_init(&l->budget_more, NULL);
-	l->events_tail = &l->events;
 	l->rows_tail = &l->rows;
 	snprintf(l->io_name, sizeof l->io_name, "not used");
 	return l;
@@ -493,12 +511,8 @@ void vx_lane_free(struct vx_lane *l)
 	join_all(&l->front);
 	join_all(&l->back);
 	vx_lane_commit_stop(l);
-	while (l->events) {
-		struct vx_evt *next = l->events->next;
-		free_event(l->events);
-		l->events = next;
-	}
-	free_event(l->last);
+	for (struct vx_lane_event e; vx_lane_next(l, &e);)
+		continue;
 	pthread_cond_destroy(&l->rows_more);
 	pthread_cond_destroy(&l->budget_more);
 	pthread_mutex_destroy(&l->lock);

@@ -68,22 +68,34 @@ bool vx_outputs_match(const struct vx_outputs *o, const char *path);
 bool vx_outputs_none(const struct vx_outputs *o); /* nothing is declared */
 uint64_t vx_fs_now_ns(void);
 
+/* ---- events ---- */
+
+struct vx_evt {
+	struct vx_evt *next;    /* the one before it */
+	struct vx_lane_event e; /* all but text */
+	void *own;              /* the event's buffer */
+	char *text;
+};
+
+/* Events that are sent together: one wake-up for many. */
+struct vx_evts {
+	struct vx_evt *newest, *oldest;
+};
+
 /* ---- threads ---- */
 
 struct vx_hand {
 	struct vx_lane *l;
-	struct vx_evt *events, **events_tail; /* of a batch, not yet sent */
+	struct vx_evts held; /* of a batch, not yet sent */
 	struct vx_io *io;
 	struct vx_zip *zip;
 	struct vx_unzip *unzip;
 	struct vx_buf tar, packed; /* kept between jobs */
 	bool back;                 /* of the saving lane */
-	uint64_t held_ns;          /* when the first of `events` was held back */
+	uint64_t held_ns;          /* when the first of `held` was held back */
 	char stage[48];            /* the directory below .vx/stage that this thread's restores use one after the other, */
 	int stage_fd;              /* empty between them; -1 none yet */
 };
-
-struct vx_evt;
 
 enum vx_job_kind { JOB_CLEAN, JOB_RESTORE, JOB_SAVE };
 
@@ -95,13 +107,6 @@ struct vx_job {
 	struct vx_outputs outputs;
 	struct vx_save_req save;
 	struct vx_entry entry;
-};
-
-struct vx_evt {
-	struct vx_evt *next;
-	struct vx_lane_event e; /* all but text */
-	void *own;              /* the event's buffer */
-	char *text;
 };
 
 struct vx_queue {
@@ -143,8 +148,12 @@ struct vx_lane {
 	bool wait_idle; /* the committer waits for the saving lane to run dry */
 	dev_t root_dev;
 	mode_t umask; /* of this process */
-	struct vx_evt *events, **events_tail;
-	struct vx_evt *last; /* whose buffers the caller holds */
+	/* Sent and not yet taken over, the newest first. Who finds it empty signals event_fd. */
+	_Atomic(struct vx_evt *) events;
+	/* the caller's alone */
+	struct vx_evt *ready; /* taken over, the oldest first */
+	struct vx_evt *last;  /* whose buffers the caller holds */
+	int64_t signals_owed; /* of event_fd: for what was taken over, and not yet read from it */
 	/* committer */
 	pthread_cond_t rows_more;
 	pthread_t committer;
@@ -174,9 +183,12 @@ struct vx_lane *vx_lane_make(
 
 struct vx_io *vx_lane_default_io(void *arg, char *ret_name, size_t cap);
 
-/* Sends an event; `own` (malloc'ed, may be NULL) becomes its buffer, `text` is copied. */
+/* Adds an event to those that are sent together; `own` (malloc'ed, may be NULL) becomes its buffer, `text` is copied. */
+void vx_evts_add(struct vx_evts *v, const struct vx_lane_event *e, void *own, const char *text);
+void vx_evts_send(struct vx_lane *l, struct vx_evts *v); /* leaves it empty */
+/* Sends one at once. */
 void vx_lane_send(struct vx_lane *l, const struct vx_lane_event *e, void *own, const char *text);
-/* The same, held back until vx_hand_flush: one wake-up for many. */
+/* The same, held back until vx_hand_flush. */
 void vx_hand_send(struct vx_hand *h, const struct vx_lane_event *e, void *own, const char *text);
 void vx_hand_flush(struct vx_hand *h);
 /* Hands a row to the committer; takes ownership. */
@@ -188,7 +200,7 @@ void vx_lane_budget_take(struct vx_lane *l, uint64_t bytes, bool at_once);
 void vx_lane_budget_give(struct vx_lane *l, uint64_t bytes);
 /* True the first time that this cause is seen. */
 bool vx_lane_first_of(struct vx_lane *l, const struct vx_fail *f);
-void vx_lane_settle_failed(struct vx_lane *l, uint32_t task, const char *id, const struct vx_fail *f);
+void vx_lane_settle_failed(struct vx_lane *l, struct vx_evts *v, uint32_t task, const char *id, const struct vx_fail *f);
 /* Do time stamps tell any two changes apart here? Tried out once, on a file in .vx. */
 bool vx_lane_fine_stamps(struct vx_hand *h);
 

@@ -253,8 +253,11 @@ void vx_do_save(struct vx_hand *h, const struct vx_job *j)
 		r = save_walked(h, j, &w, &head, &f);
 		vx_lane_budget_give(l, held);
 	}
-	if (r < 0)
-		vx_lane_settle_failed(l, j->task, j->id, &f);
+	if (r < 0) {
+		struct vx_evts v = {0};
+		vx_lane_settle_failed(l, &v, j->task, j->id, &f);
+		vx_evts_send(l, &v);
+	}
 	vx_walk_free(&w);
 	VX_POINT("save.end");
 }

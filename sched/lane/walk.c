@@ -196,16 +196,15 @@ static int list_names(struct walker *k, int fd, const char *dir, uint32_t *ret_n
 	}
 }
 
-static int list_dir(struct walker *k, const char *dir)
+static int open_dir(struct walker *k, const char *dir)
+{
+	return vx_io_open_beneath(k->io, k->root_fd, *dir ? dir : ".", O_RDONLY | O_DIRECTORY, 0);
+}
+
+/* Lists an open directory, and closes it. */
+static int list_open(struct walker *k, const char *dir, int fd)
 {
 	struct stat st;
-	int fd = vx_io_open_beneath(k->io, k->root_fd, *dir ? dir : ".", O_RDONLY | O_DIRECTORY, 0);
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
-		add_dir(k, dir, NULL);
-		return 0;
-	}
-	if (fd < 0)
-		return vx_fail_set(k->f, fd, "open", "%s", *dir ? dir : ".");
 	int r = vx_io_stat_fd(k->io, fd, &st); /* before its entries are read */
 	if (r < 0)
 		r = vx_fail_set(k->f, r, "stat", "%s", dir);
@@ -219,6 +218,16 @@ static int list_dir(struct walker *k, const char *dir)
 		r = add_out(k, -1, NULL, dir, &st);
 	vx_io_close_fd(k->io, fd);
 	return r;
+}
+
+static int list_dir(struct walker *k, const char *dir)
+{
+	int fd = open_dir(k, dir);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
+		add_dir(k, dir, NULL);
+		return 0;
+	}
+	return fd < 0 ? vx_fail_set(k->f, fd, "open", "%s", *dir ? dir : ".") : list_open(k, dir, fd);
 }
 
 static bool prefix_covered(const struct vx_globset *s, uint32_t i)
@@ -283,17 +292,35 @@ static int open_parents(struct walker *k, char *path, int *ret_fd)
 	return 0;
 }
 
-static int walk_prefix(struct walker *k, const char *prefix)
+/* A prefix that is one name below the base, and that a wildcard follows, is most often a directory or not there: one call says so. False: it is to be looked at
+ * step by step. */
+static bool walk_at_once(struct walker *k, const char *prefix, const char *path, int *ret)
+{
+	size_t n = strlen(prefix);
+	if (strchr(prefix, '/') || nested_holds(k->nested, path) || !vx_globset_may_enter(k->set, prefix, n))
+		return false;
+	int fd = open_dir(k, path);
+	if (fd < 0 && fd != -ENOENT)
+		return false;
+	if (fd < 0)
+		add_dir(k, path, NULL);
+	*ret = fd < 0 ? 0 : list_open(k, path, fd);
+	return true;
+}
+
+static int walk_prefix(struct walker *k, const char *prefix, bool literal)
 {
 	char path[VX_MAX_PATH];
+	int fd, r;
 	if (has_own_part(prefix))
 		return 0;
 	if ((size_t)snprintf(path, sizeof path, "%s%s%s", k->base, k->base_n && *prefix ? "/" : "", prefix) >= sizeof path)
 		return vx_fail_set(k->f, -ENAMETOOLONG, "walk", "%s/%s", k->base, prefix);
 	if (!*prefix)
 		return push_dir(k, path);
-	int fd;
-	int r = open_parents(k, path, &fd);
+	if (!literal && walk_at_once(k, prefix, path, &r))
+		return r;
+	r = open_parents(k, path, &fd);
 	if (r < 0)
 		return r;
 	struct stat st;
@@ -328,7 +355,7 @@ static int walk_set(struct walker *k)
 	int r = 0;
 	for (uint32_t i = 0; i < vx_globset_count(k->set) && r == 0; i++)
 		if (!prefix_covered(k->set, i))
-			r = walk_prefix(k, vx_globset_prefix(k->set, i));
+			r = walk_prefix(k, vx_globset_prefix(k->set, i), vx_globset_literal(k->set, i));
 	while (r == 0 && k->n_todo)
 		r = list_dir(k, k->todo[--k->n_todo]);
 	return r < 0 || k->w->n_outs ? r : look_at_base(k);
