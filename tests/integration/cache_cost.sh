@@ -21,7 +21,7 @@ calls() {
 	grep -cE "^[0-9]+ +$name\(" "$W/trace"
 }
 vx_traced() {
-	ASAN_OPTIONS=detect_leaks=0 strace -f -qq -e trace=openat2,mkdirat,renameat,renameat2,utimensat,fdatasync,pwrite64,io_uring_setup,getdents64,unlinkat -o "$W/trace" "$VX" run build --all "$@" >/dev/null 2>"$W/err" ||
+	ASAN_OPTIONS=detect_leaks=0 strace -f -qq -e trace=openat2,read,mkdirat,renameat,renameat2,utimensat,fdatasync,pwrite64,io_uring_setup,getdents64,unlinkat -o "$W/trace" "$VX" run build --all "$@" >/dev/null 2>"$W/err" ||
 		diag "$(cat "$W/err")"
 }
 many() { [ "$1" -le "$2" ] && pass "$3" || fail "$3" "$1 calls, at most $2 expected"; } # COUNT LIMIT NAME
@@ -30,7 +30,8 @@ plain=$(calls openat2 --no-cache)
 rm -rf p/*/dist
 vx_traced
 saved=$(grep -cE '^[0-9]+ +openat2\(' "$W/trace")
-many $((saved - plain)) $((6 * N)) 'a save of two outputs and 20 inputs opens no more than six paths beneath the root'
+many $((saved - plain)) $((4 * N + 2)) 'a save of two outputs and 20 inputs opens no more than four paths beneath the root: the directory, each output, its package.json'
+many "$(grep -cE '^[0-9]+ +read\(.*, 8\) += ' "$W/trace")" $((4 * N)) 'each wake-up is read once, not once for every look'
 is 'no ring is made unless one is asked for' "$(grep -c io_uring_setup "$W/trace")" 0
 many "$(grep -c fdatasync "$W/trace")" $((8 + N / 2)) 'rows are committed in groups'
 rm -rf p/*/dist
