@@ -84,8 +84,6 @@ IN_CHILD static int child_ties(struct child *c)
 			return fail(c, "parent");
 		}
 	}
-	if (raised_nofile && syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &first_nofile, NULL) < 0)
-		return fail(c, "setrlimit");
 	if (s->new_session && syscall(SYS_setsid) < 0)
 		return fail(c, "setsid");
 	if (s->pgroup > 0 && syscall(SYS_setpgid, 0, s->pgroup) < 0)
@@ -147,6 +145,9 @@ IN_CHILD static int child_fds(struct child *c, int *exec_fd)
 	for (uint32_t i = 0; i < s->n_fds; i++)
 		if (put_at(c, c->from[i], s->fds[i].to) < 0)
 			return -1;
+	/* Last: with the old limit a caller who has more open than it allows could open nothing here. */
+	if (raised_nofile && syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &first_nofile, NULL) < 0)
+		return fail(c, "setrlimit");
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 static struct vx_spawn sh(const char *script, const char **argv)
 {
@@ -485,6 +486,34 @@ static void finding_programs(void **state)
 	vxt_rm(dir);
 }
 
+/* Whoever has more descriptors open than the child may have can still start one, and the child gets the limit that there was at first. */
+static void more_descriptors_than_the_child_may_have(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		const char *argv[4];
+		struct rlimit low;
+		struct vx_spawn s = sh("test $(ulimit -S -n) = 64 && test ! -t 0 && echo fine >&2", argv);
+		int last = 0, pidfd = -1;
+
+		getrlimit(RLIMIT_NOFILE, &low);
+		low.rlim_cur = 64;
+		if (setrlimit(RLIMIT_NOFILE, &low) < 0 || vx_nofile_raise() < 256)
+			_exit(50);
+		while (last < 200)
+			if ((last = vx_open(AT_FDCWD, "/dev/null", O_RDWR, 0)) < 0)
+				_exit(51);
+		s.fds = (struct vx_spawn_fd[]){{last, 2}, {4, 3}};
+		s.n_fds = 2;
+		_exit(vx_spawn(&s, &pid, &pidfd, NULL) == 0 ? WEXITSTATUS(reap(pid, pidfd)) : 52);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +532,7 @@ int main(void)
 		cmocka_unit_test(joins_a_cgroup_first),
 		cmocka_unit_test(executes_a_descriptor),
 		cmocka_unit_test(finding_programs),
+		cmocka_unit_test(more_descriptors_than_the_child_may_have),
 	};
 
 	signal(SIGRTMIN + 5, SIG_IGN);
