@@ -236,6 +236,17 @@ int cgroup_open(const struct cgroup_place *p, uint32_t slot, uint64_t memory_byt
 	return 0;
 }
 
+/* One of the lines of /proc/PID/cgroup names our cgroup, "/vx.RUN/SLOT", or one below it that the task has made. */
+static bool has_path_end(const char *lines, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = strstr(lines, name); p != NULL; p = strstr(p + 1, name))
+		if (p[n] == '\n' || p[n] == '/' || p[n] == '\0')
+			return true;
+	return false;
+}
+
 /* A number from a list may mean somebody else by the time that it is used: only a process that is still in the cgroup once a descriptor holds it is killed. */
 static void kill_member(const char *dir, pid_t pid)
 {
@@ -248,7 +259,7 @@ static void kill_member(const char *dir, pid_t pid)
 	if (fd < 0)
 		return;
 	snprintf(proc, sizeof proc, "/proc/%d", (int)pid);
-	if (read_text(proc, "cgroup", lines, sizeof lines) == 0 && strstr(lines, up) != NULL) /* "/vx.RUN/SLOT" */
+	if (read_text(proc, "cgroup", lines, sizeof lines) == 0 && has_path_end(lines, up))
 		vx_pidfd_signal(fd, SIGKILL);
 	vx_close(fd);
 }

@@ -232,7 +232,7 @@ static int take_descriptors(struct fork_server *f, bool init)
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 			return -errno;
 	f->init_fd = init ? VX_FS_INIT_FD : -1;
-	if (close_range((unsigned)n, ~0U, 0) < 0 && errno != ENOSYS)
+	if (close_range((unsigned)n, ~0U, 0) < 0)
 		return -errno;
 	f->self_fd = vx_pidfd_open(getpid());
 	if (f->self_fd < 0)

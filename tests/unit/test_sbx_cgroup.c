@@ -17,6 +17,10 @@
 #include <unistd.h>
 
 static char *fs;
+/* What a test finds, opens, and is told at the end. */
+static struct cgroup_place p;
+static struct cgroup g;
+static struct cgroup_use use;
 
 static void holds(const char *rel, const char *text)
 {
@@ -55,11 +59,7 @@ static void attempt_v2(const char *dir)
 
 static void version_2(void **state)
 {
-	struct cgroup_place p;
-	struct cgroup g;
-	struct cgroup_use use;
 	(void)state;
-
 	vxt_write(fs, "cgroup.subtree_control", "cpuset cpu io memory pids\n");
 	vxt_write(fs, "vx.4242/cgroup.subtree_control", "");
 	attempt_v2("vx.4242/3");
@@ -87,9 +87,7 @@ static void version_2(void **state)
 
 static void version_2_below_and_beside(void **state)
 {
-	struct cgroup_place p;
 	(void)state;
-
 	/* our own cgroup is deeper; the hierarchy stands beside v1's */
 	vxt_write(fs, "unified/user.slice/me/cgroup.subtree_control", "memory\n");
 	vxt_write(fs, "unified/user.slice/me/vx.1/cgroup.subtree_control", "");
@@ -107,11 +105,7 @@ static void version_2_below_and_beside(void **state)
 
 static void version_1(void **state)
 {
-	struct cgroup_place p;
-	struct cgroup g;
-	struct cgroup_use use;
 	(void)state;
-
 	vxt_write(fs, "cgroup.subtree_control", "cpu pids\n"); /* v2 is there and does not hand memory on */
 	vxt_write(fs, "vx.77/cgroup.subtree_control", "");
 	vxt_write(fs, "memory/job/vx.77/0/memory.limit_in_bytes", "");
@@ -139,11 +133,7 @@ static void version_1(void **state)
 
 static void memory_without_pids(void **state)
 {
-	struct cgroup_place p;
-	struct cgroup g;
-	struct cgroup_use use;
 	(void)state;
-
 	vxt_write(fs, "memory/vx.5/1/memory.limit_in_bytes", "");
 	vxt_write(fs, "memory/vx.5/1/cgroup.procs", "");
 	cgroup_find(fs, "4:memory:/\n", 5, &p);
@@ -156,10 +146,7 @@ static void memory_without_pids(void **state)
 
 static void neither(void **state)
 {
-	struct cgroup_place p;
-	struct cgroup g;
 	(void)state;
-
 	cgroup_find(fs, "", 5, &p);
 	assert_true(p.dir[0][0] == '\0' && p.dir[1][0] == '\0');
 	assert_int_equal(cgroup_open(&p, 0, 1 << 20, 1, &g), -ENOTSUP);
@@ -183,7 +170,6 @@ static void neither(void **state)
 
 static void dead_runs_are_swept(void **state)
 {
-	struct cgroup_place p;
 	char rel[64];
 	(void)state;
 
@@ -215,11 +201,11 @@ static pid_t sleeper(int procs_fd)
 /* A number in the list that has come to mean somebody else. */
 static void only_members_are_killed(void **state)
 {
-	struct cgroup g = CGROUP_INIT;
 	char text[64];
 	pid_t pid = sleeper(-1);
 	(void)state;
 
+	g = CGROUP_INIT;
 	snprintf(text, sizeof text, "%d\n%d\n", (int)pid, 99999999);
 	vxt_write(fs, "memory/vx.8/0/cgroup.procs", text);
 	snprintf(g.dir[CGROUP_MEMORY], CGROUP_PATH, "%s", vxt_path(fs, "memory/vx.8/0"));
@@ -230,12 +216,45 @@ static void only_members_are_killed(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* Nor one that belongs to another slot, whose name only begins like ours. */
+static void members_of_another_slot_are_not_killed(void **state)
+{
+	char other[CGROUP_PATH], rel[64], text[32];
+	int fd;
+	pid_t pid;
+	(void)state;
+
+	snprintf(other, sizeof other, "/sys/fs/cgroup/pids/vx.%d", (int)getpid());
+	if (mkdir(other, 0755) < 0)
+		skip();
+	snprintf(other, sizeof other, "/sys/fs/cgroup/pids/vx.%d/12", (int)getpid());
+	assert_int_equal(mkdir(other, 0755), 0);
+	snprintf(other, sizeof other, "/sys/fs/cgroup/pids/vx.%d/12/cgroup.procs", (int)getpid());
+	fd = vx_open(AT_FDCWD, other, O_WRONLY, 0);
+	pid = sleeper(fd);
+	vx_close(fd);
+	snprintf(rel, sizeof rel, "memory/vx.%d/1/cgroup.procs", (int)getpid());
+	snprintf(text, sizeof text, "%d\n", (int)pid);
+	vxt_write(fs, rel, text);
+	*strrchr(rel, '/') = '\0';
+	g = CGROUP_INIT;
+	snprintf(g.dir[CGROUP_MEMORY], CGROUP_PATH, "%s", vxt_path(fs, rel));
+	cgroup_kill(&g);
+	poll(NULL, 0, 20);
+	pid_t dead = waitpid(pid, NULL, WNOHANG);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		*strrchr(other, '/') = '\0';
+		rmdir(other);
+	}
+	assert_int_equal(dead, 0);
+}
+
 /* In a real hierarchy: the process and its child, which has left its session and ignores what it can. */
 static void real(const char *base, bool v2)
 {
 	static const char *const argv[] = {"sh", "-c", "trap '' TERM HUP; setsid sleep 60 & wait", NULL};
-	struct cgroup g = CGROUP_INIT;
-	struct cgroup_use use;
 	char path[CGROUP_PATH + 64];
 	struct vx_spawn s = VX_SPAWN_INIT;
 	int pidfd, status;
@@ -244,6 +263,7 @@ static void real(const char *base, bool v2)
 	snprintf(path, sizeof path, "%s/vx.%d", base, (int)getpid());
 	if (access(base, W_OK) < 0 || mkdir(path, 0755) < 0)
 		skip();
+	g = CGROUP_INIT;
 	g.v2 = v2;
 	snprintf(g.dir[CGROUP_MEMORY], CGROUP_PATH, "%s/0", path);
 	assert_int_equal(mkdir(g.dir[CGROUP_MEMORY], 0755), 0);
@@ -287,6 +307,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(neither, fresh, gone),
 		cmocka_unit_test_setup_teardown(dead_runs_are_swept, fresh, gone),
 		cmocka_unit_test_setup_teardown(only_members_are_killed, fresh, gone),
+		cmocka_unit_test_setup_teardown(members_of_another_slot_are_not_killed, fresh, gone),
 		cmocka_unit_test(real_kill_v2),
 		cmocka_unit_test(real_kill_v1),
 	};
