@@ -179,8 +179,9 @@ static int read_answer(int fd, struct vx_json **ret, struct vx_err *err)
 		return vx_err_set(err, -errno, "cannot read the evaluated configurations: %s", vx_strerror(errno));
 	while ((n = vx_read(fd, chunk, sizeof chunk)) > 0)
 		vx_buf_add(&b, chunk, (size_t)n);
-	int r = b.overflow ? vx_err_set(err, -EFBIG, "the evaluated configurations are larger than %u bytes", VX_MAX_CONFIG_BYTES)
-			   : vx_json_parse(vx_buf_str(&b), b.len, 0, "evaluated configurations", ret, err);
+	int r = b.overflow   ? vx_err_set(err, -EFBIG, "the evaluated configurations are larger than %u bytes", VX_MAX_CONFIG_BYTES)
+		: b.len == 0 ? vx_err_set(err, -EINVAL, "a vx.config file ended the process that evaluates it, so there is no answer")
+			     : vx_json_parse(vx_buf_str(&b), b.len, 0, "evaluated configurations", ret, err);
 	vx_buf_free(&b);
 	return r;
 }

@@ -147,6 +147,7 @@ const char vx_js_driver[] =
 	LINE("const one = async file => {")
 	LINE("  try {")
 	LINE("    const m = await bring(file);")
+	LINE("    if (m?.[Symbol.toStringTag] === 'Module' && !('default' in m)) throw new Error('it must export an object as default');")
 	LINE("    let v = m && typeof m === 'object' && 'default' in m ? m.default : m;")
 	LINE("    if (v && typeof v === 'object' && v.__esModule && 'default' in v) v = v.default;")
 	LINE("    if (typeof v === 'function') v = v();")
@@ -158,6 +159,8 @@ const char vx_js_driver[] =
 	LINE("    return {error: text.split('\\n').map(s => s.trim()).filter(Boolean).slice(0, 3).join(' ').slice(0, 600)};")
 	LINE("  }")
 	LINE("};")
+	LINE("const exit = process.exit.bind(process);")
+	LINE("process.exit = () => { throw new Error('it calls process.exit, but must export an object'); };")
 	LINE("const results = [];")
 	LINE("for (const f of req.files) results.push(await one(f));")
 	LINE("if (globalThis.Bun) {")
@@ -171,5 +174,5 @@ const char vx_js_driver[] =
 	LINE("const read = {keep: seen.keep && results.every(r => r.value), allEnv: seen.allEnv, env: [...seen.env].sort(), paths: [...seen.paths].filter(p => !transient(p)).sort()};")
 	LINE("const answer = Buffer.from(JSON.stringify({results, read}));")
 	LINE("for (let n = 0; n < answer.length;) n += fs.writeSync(4, answer, n);")
-	LINE("process.exit(0);");
+	LINE("exit(0);");
 /* clang-format on */

@@ -110,7 +110,12 @@ static const struct {
 	{"throw new TypeError('boom\\nsecond line')", "TypeError: boom second line"},
 	{"export default {", "SyntaxError"},
 	{"import 'no-such-package'; export default {}", "no-such-package"},
-	{"process.exit(3)", "exit 3"},
+	{"process.exit(3)", "it calls process.exit, but must export an object"},
+	{"process.exit(0); export default {}", "it calls process.exit"},
+	{"process.reallyExit(0)", "ended the process that evaluates it"},
+	{"process.reallyExit(3)", "exit 3"},
+	{"export const x = 1", "must export an object as default"},
+	{"export default null", "must export an object as default"},
 	{"export default {tasks: {build: {exce: {}}}}", "unknown key \"exce\""},
 };
 
