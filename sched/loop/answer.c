@@ -63,7 +63,9 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 		l->said_no_limit = true;
 	}
 	if (l->g->tasks[task].decl->exec.persistent && t->matcher && !t->ready && !t->stop_wanted)
-		t->status = t->status ? vx_arena_printf(&l->arena, "%s before it was ready", t->status) : "exited before it was ready";
+		t->status = done->end == VX_END_STOPPED ? "timed out before it was ready" /* nobody else stops a server that is waited for */
+			    : t->status                 ? vx_arena_printf(&l->arena, "%s before it was ready", t->status)
+							: "exited before it was ready";
 	t->start_ns = done->start_ns ? done->start_ns : t->start_ns;
 	t->end_ns = done->end_ns > t->start_ns ? done->end_ns : t->start_ns;
 	t->cpu_ns = done->cpu_ns;

@@ -2,6 +2,9 @@
 #include "loop.h"
 
 #include "vx/err.h"
+#include "vx/strs.h"
+
+#include <string.h>
 
 const char *loop_status(struct loop *l, uint32_t task, const struct vx_done *d)
 {
@@ -24,7 +27,7 @@ const char *loop_status(struct loop *l, uint32_t task, const struct vx_done *d)
 	case VX_END_SPAWN:
 		return vx_arena_printf(a, "could not be started: %s", d->text);
 	case VX_END_REFUSED:
-		return vx_arena_printf(a, "refused by the sandbox: %s", d->text);
+		return vx_arena_printf(a, "refused by the sandbox: %s", d->text + (vx_starts_with(d->text, "sandbox: ") ? strlen("sandbox: ") : 0));
 	case VX_END_LOST:
 		return vx_arena_printf(a, "lost: %s", d->text[0] ? d->text : "its worker died");
 	case VX_END_OOM:

@@ -114,8 +114,7 @@ static void rule(struct vx_report *r, const char *id, const char *status, uint64
 {
 	char time[32], line[256];
 
-	paint(r, status ? RED : BOLD, "%s %s%s%s", r->ascii ? "---" : "───", id, status ? ": " : "",
-		status ? one_line(status, line, sizeof line) : "");
+	paint(r, status ? RED : BOLD, "%s %s%s%s", r->ascii ? "---" : "───", id, status ? ": " : "", status ? brief(status, line, sizeof line) : "");
 	if (status)
 		vx_buf_printf(&r->out.buf, " after %s", vx_fmt_ns(wall_ns, time, sizeof time));
 	vx_buf_printf(&r->out.buf, " %s\n", r->ascii ? "---" : "───");
@@ -147,9 +146,10 @@ void frame_failures(struct vx_report *r)
 			continue;
 		vx_buf_addc(&r->out.buf, '\n');
 		rule(r, f->id, f->status ? f->status : "failed", f->wall_ns);
+		reason_write(r, f->status);
 		if (f->log && !vx_tasklog_empty(f->log))
 			log_write(r, f->log, NULL, 0, NULL);
-		else
+		else if (!has_reasons(f->status))
 			vx_buf_adds(&r->out.buf, "(it printed nothing)\n");
 		struct vx_task_end e = {.note = f->note, .result = VX_R_SKIPPED};
 		note_write(r, &e);

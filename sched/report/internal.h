@@ -63,6 +63,10 @@ void paint(struct vx_report *r, const char *sgr, const char *fmt, ...) __attribu
 void row_write(struct vx_report *r, const struct vx_task_end *e, bool with_key);
 void note_write(struct vx_report *r, const struct vx_task_end *e);
 const char *one_line(const char *s, char *ret, size_t cap); /* control characters become blanks */
+/* A status that gives its reasons at length stands in a row and a rule without them; reason_write then writes it whole, as a line of its own. */
+bool has_reasons(const char *status);
+const char *brief(const char *status, char *ret, size_t cap);
+void reason_write(struct vx_report *r, const char *status);
 
 /* frames.c */
 void frame_ended(struct vx_report *r, const struct vx_task_end *e); /* header, output, row; as the mode has it */

@@ -266,11 +266,15 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 	if (grouped(r, e->task, hit) && !streamed) {
 		frame_ended(r, e);
 	} else if (!hit || key || streamed || r->o.verbosity >= 2) {
-		if (failed && !streamed && logs != VX_LOGS_NONE && !key)
+		struct vx_task_end row = *e;
+		char status[256];
+		if (failed && !streamed && logs != VX_LOGS_NONE && !key) {
 			keep_failure(r, e);
+			row.status = e->status ? brief(e->status, status, sizeof status) : NULL; /* the reasons stand in its frame */
+		}
 		if (piece(r, 8192 + (e->note ? strlen(e->note) * 3 : 0))) {
-			row_write(r, e, key);
-			note_write(r, e);
+			row_write(r, &row, key);
+			note_write(r, &row);
 		}
 	}
 	flush(r);

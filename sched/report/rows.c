@@ -52,6 +52,27 @@ static const char *cache_word(const struct vx_task_end *e)
 	return e->result == VX_R_SKIPPED ? "-" : words[e->cache];
 }
 
+bool has_reasons(const char *status)
+{
+	return status && strlen(status) > 40 && strstr(status, ": ");
+}
+
+const char *brief(const char *status, char *ret, size_t cap)
+{
+	one_line(status, ret, cap);
+	if (has_reasons(status))
+		ret[strcspn(ret, ":")] = '\0';
+	return ret;
+}
+
+void reason_write(struct vx_report *r, const char *status)
+{
+	char line[4096];
+
+	if (has_reasons(status))
+		vx_buf_printf(&r->out.buf, "  %s\n", one_line(status, line, sizeof line));
+}
+
 /* glyph time status cache project#task. Nothing stands after the task, so that it is easily cut out. */
 void row_write(struct vx_report *r, const struct vx_task_end *e, bool with_key)
 {
@@ -63,7 +84,7 @@ void row_write(struct vx_report *r, const struct vx_task_end *e, bool with_key)
 		vx_fmt_ns(e->wall_ns, time, sizeof time);
 	paint(r, l.sgr, "%s", r->ascii ? l.ascii : l.glyph);
 	vx_buf_printf(&r->out.buf, " %8s  ", time);
-	paint(r, l.sgr, "%-9s", one_line(s, status, sizeof status));
+	paint(r, l.sgr, "%-9s", e->result == VX_R_FAILED ? brief(s, status, sizeof status) : one_line(s, status, sizeof status));
 	vx_buf_addc(&r->out.buf, ' ');
 	paint(r, DIM, "%-10s", cache_word(e));
 	if (with_key)
@@ -76,6 +97,8 @@ void note_write(struct vx_report *r, const struct vx_task_end *e)
 {
 	char a[32], b[32];
 
+	if (e->result == VX_R_FAILED)
+		reason_write(r, e->status);
 	if (e->flaky)
 		vx_buf_printf(&r->out.buf, "  flaky: %s passed after a failed attempt\n", e->id);
 	if (e->leftover_cut)

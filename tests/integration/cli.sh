@@ -153,6 +153,17 @@ CI=1 vx run one two --all
 like 'the footer names what failed' "$out" '^failed +bad#(one, bad#two|two, bad#one)$'
 vx run bad#one
 unlike 'not where it was the only task' "$out" '^failed'
+# a status with reasons: short in the row, whole below it or in its frame, once
+project bad <<<'{ "tasks": { "re": { "exec": { "command": "true", "persistent": { "readyWhen": "(missing it all" } } }, "slow": { "exec": { "command": "sleep 100", "timeout": 100, "persistent": { "readyWhen": "never" } } } } }'
+vx run re --all
+like 'a long status: the row' "$out" '^✗ .* could not be started +no-cache +bad#re$'
+is 'the reasons, once' "$(grep -c '^  could not be started: readyWhen .*missing closing parenthesis' <<<"$out")" 1
+CI=1 vx run re --all
+is 'in CI too' "$(grep -c '^  could not be started: readyWhen .*missing closing parenthesis' <<<"$out")" 1
+vx run re --all --output-logs none
+is 'also where nothing else is shown' "$(grep -c '^  could not be started: readyWhen' <<<"$out")" 1
+vx run slow --all
+like 'a server that does not get ready' "$out" 'timed out before it was ready +no-cache +bad#slow$'
 rm -r p/bad
 
 # a closed stdout
