@@ -99,6 +99,9 @@ void vx_lane_save(struct vx_lane *l, const struct vx_save_req *r);
 /* Nothing more will be saved for now (no task runs or waits): rows that wait for company are committed at once. */
 void vx_lane_flush(struct vx_lane *l);
 bool vx_lane_next(struct vx_lane *l, struct vx_lane_event *ret);
+/* Before each sleep of a caller that ever dozes. true: it may sleep; false: an event is there. With `doze` vx_lane_fd stays unreadable for CAPTURED and SETTLED, so it
+ * must wake by itself before long: a wake-up costs more than what they tell is worth to one who could not act on it. */
+bool vx_lane_doze(struct vx_lane *l, bool doze);
 void vx_lane_stats(const struct vx_lane *l, struct vx_lane_stats *ret);
 /* What VX_IO and the machine allow: "io_uring" or "blocking: <why>"; for vx info. */
 void vx_lane_io_name(char *ret, size_t cap);

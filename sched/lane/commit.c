@@ -75,7 +75,7 @@ static void commit_group(struct vx_lane *l, struct vx_pending *rows, uint32_t n)
 	atomic_fetch_add(&l->n_commits, 1);
 	atomic_fetch_add(&l->n_commit_rows, n);
 	i = 0;
-	struct vx_evts settled = {0};
+	struct vx_evts settled = {.can_wait = true};
 	uint64_t budget = 0;
 	while (rows) {
 		struct vx_pending *next = rows->next;

@@ -40,23 +40,28 @@ void vx_evts_add(struct vx_evts *v, const struct vx_lane_event *e, void *own, co
 	v->newest = x;
 }
 
+static struct vx_evt quiet; /* behind the events that nobody was woken for */
+
 /* No lock: whom this wakes would run into it. */
 void vx_evts_send(struct vx_lane *l, struct vx_evts *v)
 {
 	if (!v->newest)
 		return;
-	struct vx_evt *before = atomic_load_explicit(&l->events, memory_order_relaxed);
+	bool can_wait = v->can_wait;
+	struct vx_evt *before = atomic_load(&l->events);
 	do
 		v->oldest->next = before;
-	while (!atomic_compare_exchange_weak_explicit(&l->events, &before, v->newest, memory_order_release, memory_order_relaxed));
+	while (!atomic_compare_exchange_weak(&l->events, &before, v->newest));
 	*v = (struct vx_evts){0};
-	if (!before)
-		vx_event_signal(l->event_fd);
+	if (before && (can_wait || !atomic_exchange(&l->dozes, false)))
+		return;
+	atomic_fetch_add(&l->signals, 1); /* before it: a reader that knows of none does not look for it */
+	vx_event_signal(l->event_fd);
 }
 
 void vx_lane_send(struct vx_lane *l, const struct vx_lane_event *e, void *own, const char *text)
 {
-	struct vx_evts v = {0};
+	struct vx_evts v = {.can_wait = e->kind == VX_LANE_CAPTURED || e->kind == VX_LANE_SETTLED};
 	vx_evts_add(&v, e, own, text);
 	vx_evts_send(l, &v);
 }
@@ -82,23 +87,39 @@ static void free_event(struct vx_evt *v)
 	free(v);
 }
 
-/* Takes over what was sent. Every time that there was something its signal is owed, and read before the next look, not after: so no signal is read away whose
- * event is not seen by that look. It may come later than its event, hence owed until it is read; with nothing owed none can be pending. */
+/* Takes over what was sent. Signals are read before that look, not after: so none is read away whose event the look does not see. One may come later than its
+ * event, hence they are counted. */
 static void take_over(struct vx_lane *l)
 {
 	uint64_t n;
-	if (l->signals_owed > 0 && read(l->event_fd, &n, sizeof n) == (ssize_t)sizeof n)
-		l->signals_owed -= (int64_t)n;
-	if (!atomic_load_explicit(&l->events, memory_order_acquire))
+	if (atomic_load(&l->signals) != l->signals_read && read(l->event_fd, &n, sizeof n) == (ssize_t)sizeof n)
+		l->signals_read += n;
+	if (!atomic_load(&l->events))
 		return;
-	struct vx_evt *v = atomic_exchange_explicit(&l->events, NULL, memory_order_acquire);
-	l->signals_owed++;
-	while (v) {
+	struct vx_evt *v = atomic_exchange(&l->events, NULL);
+	while (v && v != &quiet) {
 		struct vx_evt *before = v->next;
 		v->next = l->ready;
 		l->ready = v;
 		v = before;
 	}
+}
+
+bool vx_lane_doze(struct vx_lane *l, bool doze)
+{
+	struct vx_evt *none = NULL;
+	if (l->ready)
+		return false;
+	if (!doze) {
+		atomic_store(&l->dozes, false);
+		none = &quiet;
+		return atomic_compare_exchange_strong(&l->events, &none, NULL) || !none;
+	}
+	atomic_store(&l->dozes, true); /* first: an event that cannot wait sees that, or is seen here */
+	if (atomic_compare_exchange_strong(&l->events, &none, &quiet) || none == &quiet)
+		return true;
+	atomic_store(&l->dozes, false);
+	return false;
 }
 
 bool vx_lane_next(struct vx_lane *l, struct vx_lane_event *ret)

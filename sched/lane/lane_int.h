@@ -80,6 +80,7 @@ struct vx_evt {
 /* Events that are sent together: one wake-up for many. */
 struct vx_evts {
 	struct vx_evt *newest, *oldest;
+	bool can_wait; /* nobody who dozes is woken for these */
 };
 
 /* ---- threads ---- */
@@ -148,12 +149,15 @@ struct vx_lane {
 	bool wait_idle; /* the committer waits for the saving lane to run dry */
 	dev_t root_dev;
 	mode_t umask; /* of this process */
-	/* Sent and not yet taken over, the newest first. Who finds it empty signals event_fd. */
+	/* Sent and not yet taken over, the newest first. Who finds it empty signals event_fd. While the caller dozes a mark is there instead; then nobody does but
+	 * the first who sends what cannot wait, and puts `dozes` back. */
 	_Atomic(struct vx_evt *) events;
+	atomic_bool dozes;
+	_Atomic uint64_t signals; /* sent or about to be, to event_fd */
 	/* the caller's alone */
 	struct vx_evt *ready; /* taken over, the oldest first */
 	struct vx_evt *last;  /* whose buffers the caller holds */
-	int64_t signals_owed; /* of event_fd: for what was taken over, and not yet read from it */
+	uint64_t signals_read;
 	/* committer */
 	pthread_cond_t rows_more;
 	pthread_t committer;

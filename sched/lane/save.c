@@ -254,7 +254,7 @@ void vx_do_save(struct vx_hand *h, const struct vx_job *j)
 		vx_lane_budget_give(l, held);
 	}
 	if (r < 0) {
-		struct vx_evts v = {0};
+		struct vx_evts v = {.can_wait = true};
 		vx_lane_settle_failed(l, &v, j->task, j->id, &f);
 		vx_evts_send(l, &v);
 	}

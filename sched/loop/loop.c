@@ -20,6 +20,9 @@
 #define SAVES_WAITING (2 * VX_LANE_GROUP)
 _Static_assert(SAVES_WAITING > VX_LANE_GROUP, "the last save of a group must be let in while the others wait for it");
 
+/* How late it may be noticed at most that outputs have been captured, while all slots are taken. */
+#define DOZE_MS 20
+
 /* Signals come through a descriptor while the run lasts; the mask before it is put back at the end. */
 static int take_signals(struct loop *l, sigset_t *ret_old)
 {
@@ -323,6 +326,12 @@ static void wait_for_events(struct loop *l)
 	int tick = vx_report_next_tick_ms(l->report, now);
 	if (tick >= 0 && (timeout < 0 || tick < timeout))
 		timeout = tick;
+	/* With all slots taken nothing can start for a save's sake, and whoever frees one wakes us. */
+	bool doze = c.saving && !c.restoring && c.slots_used >= l->slots;
+	if (l->lane && !vx_lane_doze(l->lane, doze))
+		return;
+	if (doze && (timeout < 0 || timeout > DOZE_MS))
+		timeout = DOZE_MS;
 	vx_trace_flush(l->trace);
 	if (poll(fds, 3, timeout) > 0 && fds[0].revents)
 		took_signal(l);

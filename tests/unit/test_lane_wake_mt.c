@@ -1,0 +1,114 @@
+/* Who is woken for what: vx_lane_doze. */
+#include "lanetest.h"
+
+static void put(struct lt *t, const char *path)
+{
+	char *at = vx_arena_printf(&t->a, "%s/%s", t->root, path), *slash = strrchr(at, '/');
+	*slash = '\0';
+	assert_int_equal(vx_mkdir_p(AT_FDCWD, at, 0777), 0);
+	*slash = '/';
+	vxt_write(t->root, path, "x");
+}
+
+static bool readable(struct lt *t, int timeout_ms)
+{
+	struct pollfd p = {.fd = vx_lane_fd(t->lane), .events = POLLIN};
+	return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void save(struct lt *t, uint32_t task, const char *key, const struct vx_outputs *o)
+{
+	struct vx_save_req r = {.task = task, .id = "a#build", .key = lt_key(key), .outputs = *o, .duration_ns = 5};
+	vx_lane_save(t->lane, &r);
+}
+
+/* Until something stands before what is there now. */
+static void wait_for_more(struct lt *t, const struct vx_evt *now)
+{
+	for (int i = 0; i < 30000 && atomic_load(&t->lane->events) == now; i++)
+		usleep(1000);
+	assert_true(atomic_load(&t->lane->events) != now);
+}
+
+static void next_is(struct lt *t, enum vx_lane_kind kind)
+{
+	struct vx_lane_event e;
+	assert_true(vx_lane_next(t->lane, &e));
+	assert_int_equal(e.kind, kind);
+}
+
+static void test_doze(void **state)
+{
+	struct lt t = {0};
+	struct vx_lane_event e;
+	(void)state;
+	lt_begin(&t);
+	put(&t, "p/a/dist/x");
+	put(&t, "p/b/dist/x");
+	struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**"), b = lt_outputs(&t, "p/b", "dist/**");
+
+	assert_true(vx_lane_doze(t.lane, true));
+	assert_true(vx_lane_doze(t.lane, true)); /* still nothing */
+	const struct vx_evt *none = atomic_load(&t.lane->events);
+	save(&t, 1, "k1", &a);
+	wait_for_more(&t, none);
+	assert_false(readable(&t, 0)); /* captured, and nobody is woken */
+	vx_lane_clean(t.lane, 2, &b);
+	assert_true(readable(&t, 30000)); /* a task waits for that */
+	assert_false(vx_lane_doze(t.lane, true));
+	assert_false(vx_lane_doze(t.lane, false));
+	next_is(&t, VX_LANE_CAPTURED);
+
+	vx_lane_flush(t.lane);
+	bool cleaned = false, settled = false;
+	while (!cleaned || !settled) {
+		lt_next(&t, &e);
+		cleaned |= e.kind == VX_LANE_CLEANED;
+		settled |= e.kind == VX_LANE_SETTLED;
+	}
+	assert_false(vx_lane_next(t.lane, &e));
+	assert_false(readable(&t, 0)); /* no signal is left over */
+
+	/* one that dozed and then wants to be woken is */
+	assert_true(vx_lane_doze(t.lane, true));
+	assert_true(vx_lane_doze(t.lane, false));
+	save(&t, 3, "k2", &a);
+	assert_true(readable(&t, 30000));
+	next_is(&t, VX_LANE_CAPTURED);
+	lt_end(&t);
+}
+
+/* A caller that dozes or sleeps as it comes gets everything, and is never left asleep with something to do. */
+static void test_nothing_is_slept_through(void **state)
+{
+	enum { N = 1200 };
+	struct lt t = {0};
+	struct vx_lane_event e;
+	uint32_t sent = 0, open = 0, seed = 7;
+	(void)state;
+	lt_begin(&t);
+	put(&t, "p/a/dist/x");
+	struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**"), none = lt_outputs(&t, "p/none", "dist/**");
+	while (sent < N || open) {
+		bool doze = rand_r(&seed) % 2;
+		for (uint32_t k = (uint32_t)rand_r(&seed) % 6; k && sent < N; k--, sent++, open++) {
+			if (rand_r(&seed) % 3)
+				vx_lane_clean(t.lane, sent, &none);
+			else
+				save(&t, sent, vx_arena_printf(&t.a, "k%u", sent), &a);
+		}
+		if (sent == N)
+			vx_lane_flush(t.lane);
+		if (open && vx_lane_doze(t.lane, doze))
+			assert_true(readable(&t, doze ? 1 : 30000) || doze);
+		while (vx_lane_next(t.lane, &e))
+			open -= e.kind != VX_LANE_CAPTURED;
+	}
+	lt_end(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_doze), cmocka_unit_test(test_nothing_is_slept_through)};
+	return cmocka_run_group_tests_name("lane_wake", tests, NULL, NULL);
+}
