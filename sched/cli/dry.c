@@ -212,6 +212,11 @@ int vx_cli_dry(const struct vx_run_opts *o, struct vx_plan *p)
 {
 	struct dry d = {.o = o, .p = p};
 	struct vx_err err = {0};
+	if (p->sel.nothing) { /* nothing was planned; who asked for JSON gets it all the same */
+		vx_cli_warn("run", (struct vx_strs){&p->sel.nothing, 1});
+		print_json(&d);
+		return 0;
+	}
 	uint32_t n = p->graph.n_tasks;
 	d.status = vx_arena_array(&d.arena, n + 1, sizeof *d.status);
 	d.stable = vx_arena_array(&d.arena, n + 1, sizeof *d.stable);

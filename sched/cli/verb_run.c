@@ -109,7 +109,7 @@ int vx_cli_run(int argc, char **argv)
 		if (!strstr(err.fix, plan.ws.warnings.n ? plan.ws.warnings.v[0] : ""))
 			vx_cli_warn("run", plan.ws.warnings); /* perhaps they say why */
 		code = vx_cli_fail("run", &err);
-	} else if (plan.sel.nothing) {
+	} else if (plan.sel.nothing && o.dry != VX_DRY_JSON && o.dry != VX_DRY_FULL) {
 		printf("%s\n", plan.sel.nothing);
 		code = 0;
 	} else if (o.dry) {

@@ -6,10 +6,11 @@
 # plan ARGS...: ids of the tasks that would run for `build`, on one line; what was said instead when nothing would
 plan() {
 	run "$VX" run build "$@" --dry=json
-	if [ "$rc" = 0 ] && [ "${out:0:1}" = '{' ]; then
+	if [ "$rc" = 0 ] && [ "${out:0:1}" = '{' ] && [ -z "$err" ]; then
 		python3 -c 'import json, sys; print(" ".join(sorted(t["project"] for t in json.load(sys.stdin)["tasks"] if t["requested"])))' <<<"$out"
 	else
-		echo "$rc: $out$err"
+		[ "$rc" = 0 ] && err=${err#vx run: }
+		echo "$rc: $err"
 	fi
 }
 command -v python3 >/dev/null || skip_all 'no python3'
@@ -35,6 +36,10 @@ is '[a...b]' "$(plan --filter '[HEAD~2...HEAD~1]')" a
 is 'a name and a revision: it depends on what changed' "$(plan --filter 'b...[HEAD~2]')" b
 is '--affected takes main' "$(plan --affected)" 'a b c'
 is '--affected=REV' "$(plan --affected=HEAD~1)" c
+vx run build --filter '[HEAD]' --dry=json
+is 'JSON is JSON, also of nothing' "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["tasks"])' <<<"$out")" '[]'
+vx run build --affected=HEAD
+is 'else nothing is a line' "$rc $out$err" '0 nothing affected since HEAD'
 put p/b/src/new 1
 is 'untracked files count' "$(plan --filter '[HEAD]')" b
 is 'and for --affected' "$(plan --affected=HEAD)" b
