@@ -165,9 +165,13 @@ int vx_snap_next(struct vx_snap *s, struct vx_seen *ret)
 	return 1;
 }
 
+/* Times that no 64 bits of nanoseconds hold (before 1678, after 2262) are the nearest that they do: a change still shows in the time of the change. */
 static int64_t ns_of(struct timespec t)
 {
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	int64_t ns;
+	if (__builtin_mul_overflow((int64_t)t.tv_sec, (int64_t)1000000000, &ns) || __builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
+		return t.tv_sec < 0 ? -INT64_MAX : INT64_MAX;
+	return ns;
 }
 
 /* Of a directory size is not meant: file systems let it grow and shrink as they like. */

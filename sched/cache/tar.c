@@ -223,7 +223,7 @@ static int read_mtime(const char *p, const char *end, int64_t *ret)
 	p += neg;
 	const char *dot = memchr(p, '.', (size_t)(end - p));
 	uint64_t sec, ns = 0;
-	if (read_decimal(p, dot ? dot : end, &sec) < 0 || sec > INT64_MAX / NS - 1)
+	if (read_decimal(p, dot ? dot : end, &sec) < 0 || sec > INT64_MAX / NS)
 		return -EBADMSG;
 	int digits = 0;
 	for (p = dot ? dot + 1 : end; p < end; p++) {
@@ -234,6 +234,8 @@ static int read_mtime(const char *p, const char *end, int64_t *ret)
 	}
 	for (; digits < 9; digits++)
 		ns *= 10;
+	if (sec * NS + ns > INT64_MAX)
+		return -EBADMSG;
 	int64_t t = (int64_t)(sec * NS + ns);
 	*ret = neg ? -t : t;
 	return 0;

@@ -233,11 +233,15 @@ static void give_up(struct vx_hand *h, const struct vx_job *j, const struct vx_r
 {
 	bool damaged = res && res->damaged;
 	char text[sizeof f->text + 160];
+	struct vx_fail cause = {.code = f->code};
+	snprintf(cause.step, sizeof cause.step, "restore/%.14s", f->step);
 	snprintf(text, sizeof text,
 		damaged ? "the cached result of %.100s is damaged: %s; it runs instead" : "%.100s could not be restored: %s; it runs instead", j->id,
 		f->text);
 	if (damaged)
 		vx_store_drop(h->l->o.store, &j->entry, res->file_seen ? &res->file : NULL);
+	else if (!vx_lane_first_of(h->l, &cause))
+		text[0] = '\0'; /* what keeps one from being restored keeps many; a damaged entry is told each */
 	vx_hand_send(h, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
 }
 

@@ -19,6 +19,7 @@
 
 #define VX_LANE_MAX_THREADS 16U        /* of each of the two lanes */
 #define VX_LANE_SMALL_BYTES (4U << 20) /* outputs up to this in all are packed in memory, more is streamed */
+#define VX_LANE_MEMBER_BYTES 1024U     /* what each of them counts for beside its bytes: header, name and padding */
 #define VX_LANE_PIECE_BYTES (1U << 20) /* of what is streamed */
 #define VX_LANE_RING_FILES 8U          /* from this many files on outputs are read through the ring */
 #define VX_LANE_BATCH 32U              /* restores taken from the queue at once */
@@ -227,6 +228,7 @@ void vx_pack_drop(struct vx_hand *h, struct vx_pack *p);
 /* Writes bytes as a file of the store named by their digest, unless it is there. */
 int vx_store_file(
 	struct vx_hand *h, const void *p, size_t n, const char *suffix, struct vx_digest *ret, char ret_path[VX_ARTIFACT_PATH], struct vx_fail *f);
+uint64_t vx_pack_bytes(const struct vx_walk *w); /* about what they are as a tar */
 bool vx_bytes_hold(const uint8_t *hay, size_t n, const char *needle, size_t m);
 
 /* ---- replacing (place.c, recover.c) ---- */

@@ -445,15 +445,16 @@ static int feed_file(struct stream *s, const struct vx_out *o)
 	return r;
 }
 
-static int feed_all(struct stream *s, const struct vx_walk *w, const struct vx_buf *headers, const size_t *ends)
+static int feed_all(struct stream *s, const struct vx_walk *w, struct vx_buf *header)
 {
 	static const char zeros[VX_TAR_END_BYTES];
-	size_t at = 0;
 	int r = 0;
 	for (uint32_t i = 0; i < w->n_outs && r == 0; i++) {
 		uint64_t size = S_ISREG(w->outs[i].seen.mode) ? w->outs[i].seen.size : 0;
-		r = feed(s, headers->data + at, ends[i] - at, false);
-		at = ends[i];
+		vx_buf_clear(header);
+		r = add_header(s->h, w, i, header, s->f);
+		if (r == 0)
+			r = feed(s, header->data, header->len, false);
 		if (r == 0 && size)
 			r = feed_file(s, &w->outs[i]);
 		if (r == 0 && size)
@@ -465,13 +466,13 @@ static int feed_all(struct stream *s, const struct vx_walk *w, const struct vx_b
 static int stream_to(struct stream *s, const struct vx_walk *w)
 {
 	struct vx_hand *h = s->h;
-	struct vx_buf headers = VX_BUF(SIZE_MAX / 2);
-	size_t *ends = vx_xcalloc(w->n_outs, sizeof *ends);
+	struct vx_buf header = VX_BUF(SIZE_MAX / 2); /* of one member at a time, made twice: there may be very many */
 	uint64_t total = VX_TAR_END_BYTES;
 	int r = 0;
 	for (uint32_t i = 0; i < w->n_outs && r == 0; i++) {
-		r = add_header(h, w, i, &headers, s->f);
-		ends[i] = headers.len;
+		vx_buf_clear(&header);
+		r = add_header(h, w, i, &header, s->f);
+		total += header.len;
 		if (S_ISREG(w->outs[i].seen.mode))
 			total += w->outs[i].seen.size + vx_tar_padding(w->outs[i].seen.size);
 	}
@@ -479,12 +480,11 @@ static int stream_to(struct stream *s, const struct vx_walk *w)
 		h->zip = vx_zip_new();
 	vx_buf_clear(&h->packed);
 	vx_buf_reserve(&h->packed, VX_LANE_PIECE_BYTES + s->root_n);
-	if (r == 0 && vx_zip_begin(h->zip, total + headers.len) < 0)
+	if (r == 0 && vx_zip_begin(h->zip, total) < 0)
 		r = vx_fail_set(s->f, -EIO, "compress", "outputs");
 	if (r == 0)
-		r = feed_all(s, w, &headers, ends);
-	free(ends);
-	vx_buf_free(&headers);
+		r = feed_all(s, w, &header);
+	vx_buf_free(&header);
 	return r;
 }
 
@@ -522,6 +522,11 @@ static int pack_stream(struct vx_hand *h, const struct vx_walk *w, struct vx_pac
 
 /* ---- both ---- */
 
+uint64_t vx_pack_bytes(const struct vx_walk *w)
+{
+	return w->bytes + (uint64_t)w->n_outs * VX_LANE_MEMBER_BYTES;
+}
+
 int vx_pack_read(struct vx_hand *h, const struct vx_walk *w, struct vx_pack *p, struct vx_fail *f)
 {
 	const char *root = h->l->o.root;
@@ -530,7 +535,7 @@ int vx_pack_read(struct vx_hand *h, const struct vx_walk *w, struct vx_pack *p, 
 	for (uint32_t i = 0; i < w->n_outs && p->portable; i++)
 		if (w->outs[i].target && root_n > 1 && vx_bytes_hold((const uint8_t *)w->outs[i].target, strlen(w->outs[i].target), root, root_n))
 			p->portable = false;
-	if (w->bytes > VX_LANE_SMALL_BYTES) {
+	if (vx_pack_bytes(w) > VX_LANE_SMALL_BYTES) {
 		int r = pack_stream(h, w, p, f);
 		if (r < 0)
 			vx_pack_drop(h, p);

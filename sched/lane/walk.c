@@ -142,6 +142,8 @@ static int visit(struct walker *k, int dirfd, const char *name, const char *path
 {
 	struct stat st;
 	const char *rel = path + k->base_n;
+	if (is_own(name)) /* whatever it is: a file of that name stands for a directory elsewhere, and no artifact may hold it */
+		return 0;
 	bool match = vx_globset_match(k->set, rel, strlen(rel));
 	if (type == DT_UNKNOWN || (match && type != DT_DIR)) {
 		int r = vx_io_stat_at(k->io, dirfd, name, &st);
@@ -153,7 +155,7 @@ static int visit(struct walker *k, int dirfd, const char *name, const char *path
 	}
 	if (type != DT_DIR)
 		return match ? add_out(k, dirfd, name, path, &st) : 0;
-	if (is_own(name) || nested_holds(k->nested, path))
+	if (nested_holds(k->nested, path))
 		return 0;
 	if (match || vx_globset_may_enter(k->set, rel, strlen(rel)))
 		return push_dir(k, path);
