@@ -1,4 +1,4 @@
-/* The lanes' inside: what lane.c (queues, threads, events), commit.c (the committer), walk.c, save.c, pack.c, check.c, restore.c, place.c, clean.c and recover.c
+/* The lanes' inside: what lane.c (queues, threads, events), commit.c (the committer), walk.c, save.c, pack.c, check.c, restore.c, stage.c, place.c, clean.c and recover.c
  * share. Thread rule: a struct vx_hand belongs to one lane thread; struct vx_lane is locked by its mutex. */
 #ifndef VX_LANE_INT_H
 #define VX_LANE_INT_H

@@ -1,72 +1,15 @@
 /* Restoring one entry: its artifact is read and verified while what is not yet right on disk is staged under .vx/stage; only then is anything replaced. Where a whole
  * directory is missing it is staged as a tree and put in place by one rename. */
-#include "lane_int.h"
-
-#include "vx/fd.h"
-#include "vx/map.h"
+#include "restore_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define COMPARE_BYTES (16U << 20) /* a file up to this is held in memory and compared with what is on disk; a larger one is written anew */
 #define HOLE_BYTES 4096U          /* zeros from this many on become holes */
-
-enum place_state { AT_HOME, STAGED };
-
-struct dir_place {
-	enum place_state state;
-	const char *stage;   /* STAGED: its path within the stage directory */
-	uint32_t mode, made; /* to be set at the end when they differ */
-	bool top;            /* STAGED: placed by itself */
-};
-
-struct dir_member {
-	const char *path;
-	uint32_t mode;
-	bool has_child;
-};
-
-enum how { H_SKIP, H_COMPARE, H_WRITE };
-
-struct restoring {
-	struct vx_hand *h;
-	const struct vx_job *j;
-	const struct vx_walk *w;
-	const struct vx_snap *snap;
-	struct vx_fail *f;
-	struct vx_arena a;
-	struct vx_map known; /* path -> its stat in the snapshot */
-	struct vx_seen *known_v;
-	uint32_t n_known;
-	struct vx_map members;     /* every path of the entry */
-	struct vx_map dir_members; /* path -> dirs_v */
-	struct dir_member *dirs_v;
-	uint32_t n_dirs, cap_dirs;
-	struct vx_map places; /* directories as they will be */
-	struct dir_place *places_v;
-	uint32_t n_places, cap_places;
-	struct vx_plan_ops placing, modes, removing;
-	int stage_fd; /* -1: not asked for yet */
-	uint32_t n_staged, n_outs;
-	struct vx_tar_member *outs_v; /* files and links of the entry, in its order */
-	uint32_t n_outs_v, cap_outs_v;
-	struct vx_restored *ret;
-	uint64_t written;
-	bool bad; /* the entry, not the place, is at fault */
-	/* the member under way */
-	struct vx_tar_member m;
-	const char *path, *stage_path;
-	const struct vx_out *disk;
-	enum how how;
-	struct vx_buf hold;
-	int fd;
-	uint64_t off;
-	bool hole;
-};
 
 static int bad(struct restoring *r, const char *what)
 {
@@ -74,154 +17,6 @@ static int bad(struct restoring *r, const char *what)
 	vx_fail_set(r->f, -EBADMSG, "verify", "%s", what);
 	snprintf(r->f->text, sizeof r->f->text, "%s", what);
 	return -EBADMSG;
-}
-
-/* ---- the stage ---- */
-
-/* A directory of this thread below .vx/stage, made once: it is empty again after each restore that went well. */
-static int open_stage(struct restoring *r)
-{
-	struct vx_hand *h = r->h;
-	struct stat st;
-	char path[80];
-	if (r->stage_fd >= 0)
-		return 0;
-	if (h->stage_fd >= 0 && vx_io_stat_fd(h->io, h->stage_fd, &st) == 0 && st.st_nlink) {
-		r->stage_fd = h->stage_fd;
-		return 0;
-	}
-	vx_stage_drop(h); /* somebody has removed it */
-	snprintf(h->stage, sizeof h->stage, "%d-%llu", (int)getpid(), (unsigned long long)atomic_fetch_add(&h->l->stage_seq, 1));
-	snprintf(path, sizeof path, ".vx/stage/%s", h->stage);
-	int k = vx_io_mkdir_at(h->io, h->l->root_fd, path, 0700);
-	if (k == -ENOENT) {
-		k = vx_io_mkdir_at(h->io, h->l->root_fd, ".vx", 0777);
-		if (k == 0 || k == -EEXIST)
-			k = vx_io_mkdir_at(h->io, h->l->root_fd, ".vx/stage", 0777);
-		if (k == 0 || k == -EEXIST)
-			k = vx_io_mkdir_at(h->io, h->l->root_fd, path, 0700);
-	}
-	VX_POINT("restore.stage_made");
-	if (k < 0)
-		return vx_fail_set(r->f, k, "stage", "%s", path);
-	h->stage_fd = r->stage_fd = vx_io_open_beneath(h->io, h->l->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
-	if (r->stage_fd >= 0)
-		return 0;
-	vx_fail_set(r->f, r->stage_fd, "stage", "%s", path);
-	vx_io_unlink_at(h->io, h->l->root_fd, path, AT_REMOVEDIR);
-	return r->stage_fd;
-}
-
-void vx_stage_drop(struct vx_hand *h)
-{
-	char path[80];
-	if (h->stage_fd < 0)
-		return;
-	vx_io_close_fd(h->io, h->stage_fd);
-	h->stage_fd = -1;
-	snprintf(path, sizeof path, ".vx/stage/%s", h->stage);
-	if (vx_io_unlink_at(h->io, h->l->root_fd, path, AT_REMOVEDIR) < 0)
-		vx_rm_rf(h->l->root_fd, path);
-	VX_POINT("restore.stage_dropped");
-}
-
-static struct dir_place *add_place(struct restoring *r, const char *path, size_t n, struct dir_place p)
-{
-	if (r->n_places == r->cap_places) {
-		r->cap_places = r->cap_places ? r->cap_places * 2 : 16;
-		r->places_v = vx_xrealloc(r->places_v, r->cap_places * sizeof *r->places_v);
-	}
-	r->places_v[r->n_places] = p;
-	vx_map_set(&r->places, vx_arena_strndup(&r->a, path, n), n, r->n_places);
-	return &r->places_v[r->n_places++];
-}
-
-static uint32_t member_mode(const struct restoring *r, const char *path, size_t n)
-{
-	uint32_t i = vx_map_get(&r->dir_members, path, n);
-	return i == VX_MAP_NONE ? 0755 : r->dirs_v[i].mode;
-}
-
-/* Makes a directory in the stage: inside `parent` when that is staged, else as something to be placed. */
-static int stage_dir(struct restoring *r, const char *path, size_t n, const struct dir_place *parent, struct dir_place *ret)
-{
-	int k = open_stage(r);
-	if (k < 0)
-		return k;
-	const char *slash = memrchr(path, '/', n), *name = slash ? slash + 1 : path;
-	uint32_t mode = member_mode(r, path, n);
-	*ret = (struct dir_place){.state = STAGED, .mode = mode, .made = (mode | 0700) & 0777, .top = parent->state == AT_HOME};
-	if (ret->top)
-		ret->stage = vx_arena_printf(&r->a, "%u", r->n_staged++);
-	else
-		ret->stage = vx_arena_printf(&r->a, "%s/%.*s", parent->stage, (int)(path + n - name), name);
-	k = vx_io_mkdir_at(r->h->io, r->stage_fd, ret->stage, ret->made);
-	if (k < 0)
-		return vx_fail_set(r->f, k, "mkdir", "%.*s", (int)n, path);
-	if (ret->top)
-		vx_ops_add(&r->placing, OP_PLACE, vx_arena_strndup(&r->a, path, n), ret->stage, S_IFDIR);
-	VX_POINT("restore.dir_staged");
-	return 0;
-}
-
-/* What the directory path[0..n) is and will be; n 0: the root. */
-static int find_place(struct restoring *r, const char *path, size_t n, struct dir_place *ret)
-{
-	*ret = (struct dir_place){.state = AT_HOME};
-	for (size_t at = 0; at < n;) {
-		const char *slash = memchr(path + at, '/', n - at);
-		size_t end = slash ? (size_t)(slash - path) : n;
-		at = end + 1;
-		uint32_t i = vx_map_get(&r->places, path, end);
-		if (i != VX_MAP_NONE) {
-			*ret = r->places_v[i];
-			continue;
-		}
-		struct dir_place p = {.state = AT_HOME};
-		int k = 0;
-		if (ret->state == AT_HOME) {
-			char dir[VX_MAX_PATH];
-			struct stat st;
-			memcpy(dir, path, end);
-			dir[end] = '\0';
-			k = vx_io_stat_at(r->h->io, r->h->l->root_fd, dir, &st);
-			if (k < 0 && k != -ENOENT)
-				return vx_fail_set(r->f, k, "stat", "%s", dir);
-			if (k == 0 && !S_ISDIR(st.st_mode) && !vx_outputs_match(&r->j->outputs, dir))
-				return vx_fail_set(r->f, S_ISLNK(st.st_mode) ? -ELOOP : -ENOTDIR, "restore", "%s", dir);
-			bool here = k == 0 && S_ISDIR(st.st_mode);
-			k = here ? 0 : stage_dir(r, path, end, ret, &p);
-			uint32_t mode = member_mode(r, path, end);
-			if (here && vx_map_get(&r->dir_members, path, end) != VX_MAP_NONE && (st.st_mode & 07777) != mode &&
-				vx_outputs_match(&r->j->outputs, dir))
-				vx_ops_add(&r->modes, OP_MODE, vx_arena_strdup(&r->a, dir), NULL, mode);
-		} else {
-			k = stage_dir(r, path, end, ret, &p);
-		}
-		if (k < 0)
-			return k;
-		*ret = *add_place(r, path, end, p);
-	}
-	return 0;
-}
-
-/* Where the member is staged. */
-static int stage_member(struct restoring *r)
-{
-	const char *slash = strrchr(r->path, '/');
-	struct dir_place parent;
-	int k = find_place(r, r->path, slash ? (size_t)(slash - r->path) : 0, &parent);
-	if (k == 0)
-		k = open_stage(r);
-	if (k < 0)
-		return k;
-	if (parent.state == STAGED) {
-		r->stage_path = vx_arena_printf(&r->a, "%s/%s", parent.stage, slash + 1);
-	} else {
-		r->stage_path = vx_arena_printf(&r->a, "%u", r->n_staged++);
-		vx_ops_add(&r->placing, OP_PLACE, r->path, r->stage_path, 0);
-	}
-	return 0;
 }
 
 /* ---- members ---- */
@@ -242,7 +37,7 @@ static int link_member(struct restoring *r)
 	struct vx_io *io = r->h->io;
 	if (r->disk && r->disk->target && strcmp(r->disk->target, r->m.target) == 0 && r->disk->seen.mtime_ns == r->m.mtime_ns)
 		return 0;
-	int k = stage_member(r);
+	int k = vx_stage_member(r);
 	if (k < 0)
 		return k;
 	struct vx_io_step s = {.op = VX_IO_SYMLINK, .dirfd = r->stage_fd, .path = r->stage_path, .path2 = r->m.target};
@@ -257,7 +52,7 @@ static int link_member(struct restoring *r)
 
 static int open_staged(struct restoring *r)
 {
-	int k = stage_member(r);
+	int k = vx_stage_member(r);
 	if (k < 0)
 		return k;
 	r->fd = vx_io_open_at(r->h->io, r->stage_fd, r->stage_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, (r->m.mode & 0777) | 0200);
@@ -496,7 +291,7 @@ static int finish_dirs(struct restoring *r)
 		r->n_outs += match && !d->has_child;
 		if (!match && !d->has_child)
 			return bad(r, "its artifact holds what is not among the task's outputs");
-		int k = match ? find_place(r, d->path, strlen(d->path), &p) : 0;
+		int k = match ? vx_stage_find(r, d->path, strlen(d->path), &p) : 0;
 		if (k < 0)
 			return k;
 	}
@@ -554,7 +349,7 @@ static int replace(struct restoring *r)
 			vx_ops_add(&all, parts[k]->v[i].kind, parts[k]->v[i].path, parts[k]->v[i].stage, parts[k]->v[i].mode);
 	/* One operation is atomic by itself. */
 	bool journal = all.n > 1;
-	int k = journal ? open_stage(r) : 0;
+	int k = journal ? vx_stage_open(r) : 0;
 	if (k == 0 && journal)
 		k = vx_journal_write(io, root, r->h->stage, &all, r->f);
 	VX_POINT("restore.before_replace");

@@ -288,20 +288,26 @@ static void test_not_portable(void **state)
 	lt_end(&t);
 }
 
+/* Makes p/a/dist and saves it under "k". */
+static void save_dist(struct lt *t, const char *command, struct vx_outputs *ret_o, struct vx_lane_event *ret)
+{
+	lt_begin(t);
+	*ret_o = lt_outputs(t, "p/a", "dist/**");
+	assert_int_equal(lt_sh(t, command), 0);
+	assert_true(lt_save(t, "k", ret_o, ret));
+}
+
 static void test_large_streamed(void **state)
 {
 	(void)state;
 	struct lt t = {0};
 	struct vx_lane_event e;
-	lt_begin(&t);
-	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
-	assert_int_equal(
-		lt_sh(&t,
-			"mkdir -p p/a/dist && head -c 9000001 /dev/urandom >p/a/dist/big && truncate -s 30000000 p/a/dist/sparse && echo end >>p/a/dist/sparse && "
-			"truncate -s 20000000 p/a/dist/zeros && echo small >p/a/dist/small"),
-		0);
+	struct vx_outputs o;
+	save_dist(&t,
+		"mkdir -p p/a/dist && head -c 9000001 /dev/urandom >p/a/dist/big && truncate -s 30000000 p/a/dist/sparse && echo end >>p/a/dist/sparse && "
+		"truncate -s 20000000 p/a/dist/zeros && echo small >p/a/dist/small",
+		&o, &e);
 	char *before = lt_tree(vxt_path(t.root, "p"));
-	assert_true(lt_save(&t, "k", &o, &e));
 	assert_int_equal(lt_sh(&t, "rm -r p/a/dist"), 0);
 	assert_true(lt_restore(&t, "k", &o, &e));
 	assert_true(e.ok);
@@ -320,14 +326,12 @@ static void test_holes(void **state)
 	(void)state;
 	struct lt t = {0};
 	struct vx_lane_event e;
-	lt_begin(&t);
-	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
-	assert_int_equal(
-		lt_sh(&t, "mkdir -p p/a/dist && cd p/a/dist && truncate -s 400000000 begin end all && printf one >one && truncate -s 1000003 one && "
-			  "dd if=one of=begin bs=3 count=1 conv=notrunc 2>/dev/null && printf two >>end && "
-			  "dd if=/dev/urandom of=end bs=1000 count=3 seek=200001 conv=notrunc 2>/dev/null"),
-		0);
-	assert_true(lt_save(&t, "k", &o, &e));
+	struct vx_outputs o;
+	save_dist(&t,
+		"mkdir -p p/a/dist && cd p/a/dist && truncate -s 400000000 begin end all && printf one >one && truncate -s 1000003 one && "
+		"dd if=one of=begin bs=3 count=1 conv=notrunc 2>/dev/null && printf two >>end && "
+		"dd if=/dev/urandom of=end bs=1000 count=3 seek=200001 conv=notrunc 2>/dev/null",
+		&o, &e);
 	assert_true(e.bytes < 2000000);
 	assert_int_equal(lt_sh(&t, "mv p/a/dist was"), 0);
 	assert_true(lt_restore(&t, "k", &o, &e));

@@ -224,6 +224,27 @@ static bool placed(const struct vx_io_step *s)
 	return s->op == VX_IO_RENAME && strcmp(s->path2, "one") == 0;
 }
 
+/* The tree that all saves of a test start from: saved under "k". Returns lt_tree's text of p. */
+static char *begin_saved(struct lt *t, const char *more, const char *globs, struct vx_outputs *ret)
+{
+	struct vx_lane_event e;
+	begin(t);
+	assert_int_equal(lt_sh(t, more), 0);
+	*ret = lt_outputs(t, "p/a", globs);
+	assert_true(lt_save(t, "k", ret, &e));
+	return lt_tree(vxt_path(t->root, "p"));
+}
+
+/* Restores while `command` is done behind it, after the first step that fits. */
+static void restore_meddled(struct lt *t, bool (*fits)(const struct vx_io_step *s), const char *command, const struct vx_outputs *o)
+{
+	struct vx_lane_event e;
+	arm(t, fits, command);
+	assert_true(lt_restore(t, "k", o, &e));
+	assert_true(e.ok);
+	assert_false(atomic_load(&meddle.armed));
+}
+
 /* Somebody writes to an output that has just been restored: what is there then is not taken for the entry's for ever. */
 static void test_changed_after_restore(void **state)
 {
@@ -232,16 +253,11 @@ static void test_changed_after_restore(void **state)
 	struct vx_lane_event e;
 	static const char *const changes[] = {"echo 11 >p/a/dist/one", "echo bad >p/a/dist/one", "chmod 600 p/a/dist/one",
 		"ln -sf sub/two p/a/dist/one", "rm p/a/dist/link; ln -s two p/a/dist/link", "rm p/a/dist/sub/two; echo x >p/a/dist/sub/three"};
-	begin(&t);
-	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
-	assert_true(lt_save(&t, "k", &o, &e));
-	char *before = lt_tree(vxt_path(t.root, "p"));
+	struct vx_outputs o;
+	char *before = begin_saved(&t, "true", "dist/**", &o);
 	for (size_t i = 0; i < VX_ARRAY_LEN(changes); i++) {
 		assert_int_equal(lt_sh(&t, "rm p/a/dist/one"), 0);
-		arm(&t, placed, changes[i]);
-		assert_true(lt_restore(&t, "k", &o, &e));
-		assert_true(e.ok);
-		assert_false(atomic_load(&meddle.armed));
+		restore_meddled(&t, placed, changes[i], &o);
 		assert_true(lt_restore(&t, "k", &o, &e));
 		if (!e.ok || e.up_to_date)
 			fail_msg("%s: taken for what was saved", changes[i]);
@@ -291,22 +307,16 @@ static void test_directory_came_between(void **state)
 {
 	(void)state;
 	struct lt t;
-	struct vx_lane_event e;
 	static const char *const comes[] = {"mkdir p/a/dist && stat -c %i p/a/dist >inode",
 		"mkdir -p p/a/dist/other && stat -c %i p/a/dist >inode && echo x >p/a/dist/other/x && ln -s x p/a/dist/one",
 		"mkdir -p p/a/dist/sub/deep && stat -c %i p/a/dist >inode && echo x >p/a/dist/sub/x && echo x >p/a/dist/sub/two"};
 	static const char *const kept[] = {"true", "test $(cat p/a/dist/other/x) = x", "test $(cat p/a/dist/sub/x) = x"};
-	begin(&t);
-	assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist/sub/deep p/a/dist/void && echo d >p/a/dist/sub/deep/d && chmod 750 p/a/dist/void"), 0);
-	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/one dist/link dist/sub/two dist/sub/deep/** dist/void/**");
-	assert_true(lt_save(&t, "k", &o, &e));
-	char *before = lt_tree(vxt_path(t.root, "p"));
+	struct vx_outputs o;
+	char *before = begin_saved(&t, "mkdir -p p/a/dist/sub/deep p/a/dist/void && echo d >p/a/dist/sub/deep/d && chmod 750 p/a/dist/void",
+		"dist/one dist/link dist/sub/two dist/sub/deep/** dist/void/**", &o);
 	for (size_t i = 0; i < VX_ARRAY_LEN(comes); i++) {
 		assert_int_equal(lt_sh(&t, "rm -r p/a/dist"), 0);
-		arm(&t, staged, comes[i]);
-		assert_true(lt_restore(&t, "k", &o, &e));
-		assert_true(e.ok);
-		assert_false(atomic_load(&meddle.armed));
+		restore_meddled(&t, staged, comes[i], &o);
 		if (lt_sh(&t, kept[i]) || lt_sh(&t, "test $(cat inode) = $(stat -c %i p/a/dist)"))
 			fail_msg("%s: is gone", comes[i]);
 		assert_int_equal(lt_sh(&t, "rm -rf p/a/dist/other p/a/dist/sub/x"), 0);
