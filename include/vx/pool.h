@@ -26,7 +26,10 @@
  * time, however the caller was woken. Completions wake at once; output, and the start of a task that is not persistent, within 10 ms (or with the
  * next completion), so that a short task costs one wake-up.
  *
- * Descriptors: four, and one for each slot once it was used. -EMFILE names the limit.
+ * A slot that was asked for SIGKILL is over within a few seconds, whoever hangs: a worker that does not obey in VX_FS_END_MS is killed, a fork server that does
+ * not see to that likewise, and the task is EXITED as stopped.
+ *
+ * Descriptors: four, one for each slot once it was used, and one after the first SIGKILL. -EMFILE names the limit.
  * Thread rule: everything here is called from the main thread. */
 #ifndef VX_POOL_H
 #define VX_POOL_H

@@ -71,7 +71,7 @@ int vx_pool_start(const struct vx_pool_opts *o, struct vx_pool **ret, struct vx_
 	vx_slabs_init(&p->slabs, o->slots);
 	p->desc = VX_BUF(VX_MAX_DESC_BYTES);
 	p->bwrap_path = vx_xstrdup(o->bwrap_path != NULL ? o->bwrap_path : "");
-	p->region.fd = p->epoll_fd = p->event_fd = p->self_fd = p->init_fd = p->control_fd = p->server_fd = -1;
+	p->region.fd = p->epoll_fd = p->event_fd = p->self_fd = p->init_fd = p->timer_fd = p->control_fd = p->server_fd = -1;
 	vx_tree_children(&p->exempt);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	r = open_all(p, o, err);
@@ -164,8 +164,9 @@ static void occupy(struct vx_pool *p, uint32_t slot)
 	struct pool_slot *s = &p->slots[slot];
 
 	s->busy = true;
-	s->holding = s->again = false;
+	s->holding = s->again = s->overdue = false;
 	s->pending_signal = 0;
+	s->kill_ns = 0;
 	p->active[p->n_active++] = slot;
 }
 
@@ -301,6 +302,8 @@ int vx_pool_stop(struct vx_pool *p, uint32_t slot, int sig)
 	if (!s->busy || !s->has_worker || s->arming || s->holding || s->pending_signal == SIGKILL)
 		return 0;
 	send_stop(p, slot, sig);
+	if (sig == SIGKILL)
+		pool_server_expect(p, slot);
 	return 0;
 }
 
@@ -405,6 +408,11 @@ static int finish(struct vx_pool *p, uint32_t slot, bool lost, struct vx_pool_ev
 		ret->done = (struct vx_done){.kind = VX_DONE_EXITED, .task = s->task, .attempt = s->attempt, .end = VX_END_LOST};
 		ret->done.end_ns = vx_now_ns();
 		describe_loss(s, ret->done.text);
+		if (s->overdue) { /* that was what had been asked for */
+			ret->kind = VX_POOL_EXITED;
+			ret->done.end = VX_END_STOPPED;
+			ret->done.signal = SIGKILL;
+		}
 		if (s->arming) {
 			ret->kind = VX_POOL_ARMED;
 			ret->done.kind = VX_DONE_ARMED;
@@ -478,11 +486,12 @@ static void look(struct vx_pool *p)
 	int n = epoll_wait(p->epoll_fd, e, 4, 0);
 
 	p->unlooked = 0;
-	for (int i = 0; i < n; i++)
-		if (e[i].data.fd != p->event_fd) {
+	for (int i = 0; i < n; i++) {
+		if (e[i].data.fd == p->timer_fd)
+			pool_server_overdue(p);
+		else if (e[i].data.fd != p->event_fd)
 			pool_server_look(p);
-			break;
-		}
+	}
 }
 
 int vx_pool_next(struct vx_pool *p, struct vx_pool_event *ret)
@@ -530,6 +539,7 @@ void vx_pool_end(struct vx_pool *p)
 	vx_close(p->event_fd);
 	vx_close(p->self_fd);
 	vx_close(p->init_fd);
+	vx_close(p->timer_fd);
 	if (p->region.base != NULL)
 		vx_region_close(&p->region);
 	vx_slabs_done(&p->slabs);

@@ -24,6 +24,8 @@ struct pool_slot {
 	uint32_t task;
 	uint16_t attempt;
 	int pending_signal; /* a stop that did not fit into the ring */
+	uint64_t kill_ns;   /* when SIGKILL was first asked for; 0 not */
+	bool overdue;       /* its worker did not carry that out, and is killed itself */
 	int lost_status;    /* why has_worker went: wait(2) status, -errno of the fork, or POOL_LOST_SERVER */
 	uint64_t slab;
 	struct vx_request request; /* what it is busy with */
@@ -42,6 +44,7 @@ struct vx_pool {
 	uint32_t *active, n_active, at; /* busy slots; where the next look starts */
 	uint32_t streak;                /* events that came from that slot, one after the other */
 	int epoll_fd, event_fd, self_fd, init_fd;
+	int timer_fd;              /* while a SIGKILL is to be carried out, to see that it is; -1 until the first */
 	int control_fd, server_fd; /* the fork server's socket and pidfd; -1 when there is none */
 	pid_t server_pid;
 	char *bwrap_path;
@@ -60,6 +63,8 @@ int pool_server_start(struct vx_pool *p, struct vx_err *err);
 int pool_server_fork(struct vx_pool *p, uint32_t slot);  /* asks for a worker */
 void pool_server_kill(struct vx_pool *p, uint32_t slot); /* asks for its end */
 void pool_server_look(struct vx_pool *p);                /* takes messages and deaths; marks slots that lost their worker */
+void pool_server_expect(struct vx_pool *p, uint32_t slot); /* of a slot that has been asked for SIGKILL: it is over in time, or whoever does not obey is killed */
+void pool_server_overdue(struct vx_pool *p);               /* when the timer says so */
 void pool_server_end(struct vx_pool *p);                 /* the polite end, then the other */
 
 #endif

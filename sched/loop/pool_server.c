@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,6 +198,57 @@ void pool_server_look(struct vx_pool *p)
 	take_messages(p);
 	if (server_is_dead(p))
 		server_died(p);
+}
+
+static void set_timer(struct vx_pool *p, uint32_t ms)
+{
+	struct timespec t = {ms / 1000, (ms % 1000) * 1000000L};
+
+	timerfd_settime(p->timer_fd, 0, &(struct itimerspec){t, t}, NULL);
+}
+
+void pool_server_expect(struct vx_pool *p, uint32_t slot)
+{
+	if (p->slots[slot].kill_ns != 0)
+		return;
+	p->slots[slot].kill_ns = vx_now_ns();
+	if (p->timer_fd < 0) {
+		p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (p->timer_fd >= 0 && watch(p, p->timer_fd, EPOLLIN) < 0)
+			p->timer_fd = vx_close(p->timer_fd);
+	}
+	if (p->timer_fd >= 0) /* without a descriptor for it the worker is trusted */
+		set_timer(p, VX_FS_END_MS / 2);
+}
+
+/* A worker that is stopped, or hangs in the kernel, is killed by the fork server, which sweeps what it had started; a fork server that does not do that in time
+ * is killed too, and then the sweep is ours. */
+void pool_server_overdue(struct vx_pool *p)
+{
+	uint64_t now = vx_now_ns(), ticks;
+	bool waiting = false, hangs = false;
+
+	if (vx_read(p->timer_fd, &ticks, sizeof ticks) < 0)
+		return;
+	for (uint32_t i = 0; i < p->n_active; i++) {
+		struct pool_slot *s = &p->slots[p->active[i]];
+		uint64_t ms = s->kill_ns != 0 && s->has_worker ? (now - s->kill_ns) / 1000000 : 0;
+
+		waiting |= s->kill_ns != 0;
+		hangs |= ms >= 2 * VX_FS_END_MS;
+		if (ms >= VX_FS_END_MS && !s->overdue) {
+			s->overdue = true;
+			pool_server_kill(p, p->active[i]);
+		}
+	}
+	if (hangs && p->server_pid > 0) {
+		kill(p->server_pid, SIGKILL);
+		while (!server_is_dead(p) && poll(NULL, 0, 1) == 0 && vx_now_ns() - now < VX_FS_END_MS * 1000000ULL)
+			continue;
+		pool_server_look(p);
+	}
+	if (!waiting)
+		set_timer(p, 0);
 }
 
 void pool_server_end(struct vx_pool *p)

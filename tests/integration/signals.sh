@@ -76,6 +76,17 @@ is 'a second signal: exit of the first' "$rc" 130
 ok "now, not after the grace ($took ms)" [ $took -lt 3000 ]
 ok 'nothing is left' none_called "sleep $tag"
 
+# a worker that is stopped hears of no signal: it is killed after the grace, and what it had started with it
+tag=87.$$
+workspace "$W/stopped"
+project a <<<"$(task ": >$W/up; kill -STOP \$PPID; setsid sleep $tag & sleep $tag")"
+VX_KILL_GRACE_MS=300 start run build --all
+kill -INT $pid
+finish
+is 'a stopped worker: exit 130' "$rc" 130
+ok "soon after the grace ($took ms)" [ $took -lt 8000 ]
+ok 'nothing is left' none_called "sleep $tag"
+
 # what a task starts during the grace must not survive it
 tag=83.$$
 workspace "$W/spawner"

@@ -171,6 +171,42 @@ static void stops(void **state)
 	assert_int_equal(vx_pool_stop(vxp_pool, 0, SIGTERM), 0); /* free: nothing happens */
 }
 
+/* A worker that is stopped hears of nothing, nor does a fork server. SIGKILL is the end of the task all the same. */
+static void stopped_workers_do_not_hold_up_a_stop(void **state)
+{
+	struct vx_task_desc d = vxp_desc(1, SH("setsid sleep 86132 & echo ready; sleep 86132"));
+	struct vx_pool *p = vxp_start(2);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct vxp_result r = {0};
+		struct vx_pool_event e = {0};
+
+		assert_int_equal(vx_pool_run(p, 1, &d, NULL), 0);
+		while (e.kind != VX_POOL_OUTPUT)
+			assert_int_equal(vxp_event(p, &e, 5000), 1);
+		if (i == 1)
+			assert_int_equal(kill(p->server_pid, SIGSTOP), 0);
+		assert_int_equal(kill((pid_t)vx_region_slot(&p->region, 1)->worker_pid, SIGSTOP), 0);
+		assert_int_equal(vx_pool_stop(p, 1, SIGTERM), 0);
+		assert_int_equal(vxp_event(p, &e, 100), 0);
+		assert_int_equal(vx_pool_stop(p, 1, SIGKILL), 0);
+		vxp_finish(p, 1, &r, 10000);
+		assert_false(r.lost);
+		assert_int_equal(r.done.end, VX_END_STOPPED);
+		assert_int_equal(r.done.signal, SIGKILL);
+		assert_int_equal(vxp_alive("86132"), 0);
+		vxp_free(&r);
+	}
+	d.argv.v = SH("exit 4");
+	assert_int_equal(vx_pool_run(p, 1, &d, NULL), 0);
+	struct vxp_result r = {0};
+	vxp_finish(p, 1, &r, 5000);
+	assert_int_equal(r.done.code, 4);
+	vxp_free(&r);
+	vx_pool_end(p);
+}
+
 static void leftovers_go_with_the_command(void **state)
 {
 	struct vxp_result r = vxp_run_sh("sleep 86124 & setsid sleep 86124 & (setsid sh -c 'trap \"\" TERM HUP; sleep 86124 & sleep 86124' &) ; "
@@ -533,6 +569,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_full_ring_stops_the_command_not_the_worker),
 		cmocka_unit_test(time_limits),
 		cmocka_unit_test(stops),
+		cmocka_unit_test(stopped_workers_do_not_hold_up_a_stop),
 		cmocka_unit_test(leftovers_go_with_the_command),
 		cmocka_unit_test(a_pipe_held_open_is_cut),
 		cmocka_unit_test(what_cannot_be_started),

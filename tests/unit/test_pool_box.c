@@ -131,26 +131,59 @@ static void sandboxed_stop_before_the_start(void **state)
 	vxp_free(&r);
 }
 
-static void sandboxed_loses_its_host(void **state)
+/* Runs `d` until it prints something. */
+static void run_until_up(const struct vx_task_desc *d)
 {
-	struct vx_task_desc d = boxed("echo up; sleep 86130");
 	struct vx_pool_event e = {0};
-	struct vxp_result r = {0};
-	char path[64], host[32];
-	uint32_t worker;
+
+	assert_int_equal(vx_pool_run(vxp_pool, 0, d, NULL), 0);
+	while (e.kind != VX_POOL_OUTPUT)
+		assert_int_equal(vxp_event(vxp_pool, &e, 5000), 1);
+}
+
+static pid_t host_of(uint32_t worker)
+{
+	char path[64], host[32] = "";
 	int fd;
+
+	snprintf(path, sizeof path, "/proc/%u/task/%u/children", worker, worker);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(read(fd, host, sizeof host - 1) > 0);
+	close(fd);
+	return atoi(host);
+}
+
+/* A box host that is stopped sees neither SIGKILL being asked for nor its worker's end. It is woken for both. */
+static void a_stopped_host_holds_up_nothing(void **state)
+{
+	struct vx_task_desc d = boxed("echo up; sleep 86133");
+	struct vxp_result r = {0};
+	uint32_t worker;
 
 	(void)state;
 	need_sandbox();
-	assert_int_equal(vx_pool_run(vxp_pool, 0, &d, NULL), 0);
-	while (e.kind != VX_POOL_OUTPUT)
-		assert_int_equal(vxp_event(vxp_pool, &e, 5000), 1);
+	run_until_up(&d);
 	worker = vx_region_slot(&vxp_pool->region, 0)->worker_pid;
-	snprintf(path, sizeof path, "/proc/%u/task/%u/children", worker, worker);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(read(fd, host, sizeof host) > 0);
-	close(fd);
-	assert_int_equal(kill(atoi(host), SIGKILL), 0);
+	assert_int_equal(kill(host_of(worker), SIGSTOP), 0);
+	assert_int_equal(vx_pool_stop(vxp_pool, 0, SIGKILL), 0);
+	vxp_finish(vxp_pool, 0, &r, 5000);
+	assert_int_equal(r.done.end, VX_END_STOPPED);
+	assert_int_equal(vx_region_slot(&vxp_pool->region, 0)->worker_pid, worker);
+	assert_int_equal(vxp_alive("86133"), 0);
+	vxp_free(&r);
+}
+
+static void sandboxed_loses_its_host(void **state)
+{
+	struct vx_task_desc d = boxed("echo up; sleep 86130");
+	struct vxp_result r = {0};
+	uint32_t worker;
+
+	(void)state;
+	need_sandbox();
+	run_until_up(&d);
+	worker = vx_region_slot(&vxp_pool->region, 0)->worker_pid;
+	assert_int_equal(kill(host_of(worker), SIGKILL), 0);
 	vxp_finish(vxp_pool, 0, &r, 5000);
 	assert_true(r.lost);
 	assert_int_equal(r.done.end, VX_END_LOST);
@@ -206,6 +239,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(sandboxed_exits, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(sandboxed_time_limit_and_stop, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(sandboxed_stop_before_the_start, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(a_stopped_host_holds_up_nothing, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(sandboxed_loses_its_host, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(sandboxed_memory_limit, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(unsandboxed_beside_a_host, make_root, drop_root),

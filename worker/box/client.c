@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define HANDSHAKE_MS 20000
+#define END_MS 2000 /* for a host to end its attempt and sweep; whoever waits for us waits less */
 #define NOT_FOUND_STATUS 127 /* of a shell that did not find a command */
 #define MAX_MAP_LINES 340    /* what the kernel takes */
 
@@ -71,7 +72,9 @@ static void end_host(struct vx_box *b, bool patient)
 	b->sock = vx_close(b->sock);
 	if (b->pid > 0) {
 		struct pollfd p = {.fd = b->pidfd, .events = POLLIN};
-		if (!patient || poll(&p, 1, HANDSHAKE_MS) <= 0)
+		if (patient)
+			vx_pidfd_signal(b->pidfd, SIGCONT); /* one that is stopped sees nothing */
+		if (!patient || poll(&p, 1, END_MS) <= 0)
 			vx_pidfd_signal(b->pidfd, SIGKILL);
 		while (waitpid(b->pid, NULL, 0) < 0 && errno == EINTR)
 			continue;
@@ -622,5 +625,7 @@ int vx_box_signal(struct vx_box *b, int sig)
 {
 	struct box_msg m = {.kind = BOX_SIGNAL, .signal = sig};
 
+	if (sig == SIGKILL && b->pid > 0)
+		vx_pidfd_signal(b->pidfd, SIGCONT); /* one that is stopped sees nothing */
 	return b->busy && b->sock >= 0 ? box_send(b->sock, &m, NULL, 0) : 0;
 }
