@@ -42,4 +42,23 @@ for step in "$W"/steps/*; do
 done
 like 'the two summaries differ where the page says' "$(cat "$W"/steps/*.sh)" 'diff before'
 is 'what the page leaves behind' "$(git status --porcelain | sort | tr '\n' ' ')" '?? .gitignore ?? package.json ?? packages/ '
+
+# the configurations that other pages show are accepted
+block() { awk '/^```jsonc/ { on = 1; next } /^```/ && on { exit } on' "$SRC/$1"; }
+printf '#!/bin/sh\necho v22.0.0\n' >"$W/bin/node"
+chmod +x "$W/bin/node"
+for page in README.md docs/config.md; do
+	new_repo "$W/page"
+	put package.json '{ "name": "root", "workspaces": ["p/*"] }'
+	put p/a/package.json '{ "name": "a", "dependencies": { "b": "*" } }'
+	put p/b/package.json '{ "name": "b" }'
+	put p/b/vx.json '{ "tasks": { "build": { "exec": { "command": "true" } } } }'
+	block $page >p/a/vx.jsonc
+	put p/a/probe.sh 'echo probed'
+	chmod +x p/a/probe.sh
+	vx run build --all --dry=json
+	is "$page: its configuration is accepted" "$rc $err" '0 '
+	like 'and has its task' "$out" '"id":"a#build".*"command":"tsc -b"'
+	cd "$W" && rm -rf "$W/page"
+done
 done_testing
