@@ -44,7 +44,7 @@ static const char run_help[] =
 	"What is shown\n"
 	"  --output-logs full|new-only|errors-only|hash-only|none\n"
 	"  --dry[=text|json|full]      the plan, and nothing is run\n"
-	"  --verbosity N\n"
+	"  --verbosity N               0 to 3; 2: hits too, and what each task used; 3: also when it starts\n"
 	"  --summarize[=PATH]          the run and every part of every key as JSON (vx-summary.json)\n"
 	"  --events PATH               one line of JSON for each change of state; - is stdout, all else then goes to stderr\n"
 	"  --profile[=PATH]            Chrome trace (vx-profile.json)\n"
