@@ -51,6 +51,7 @@ struct vx_entry {
 	uint64_t duration_ns, cpu_ns, peak_bytes, saved_wall_ns;
 	bool portable; /* false: an output holds the workspace's absolute path (the path it was made in is checked on a hit) */
 	bool peak_is_tree;
+	bool silent; /* of one that was read: it printed nothing */
 };
 
 const char *vx_store_note(

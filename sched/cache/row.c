@@ -72,6 +72,7 @@ int vx_row_decode(const struct vx_digest *key, const void *p, size_t n, struct v
 			.peak_bytes = le64toh(d.peak_bytes),
 			.saved_wall_ns = le64toh(d.saved_wall_ns),
 			.portable = d.flags & F_PORTABLE,
+			.silent = d.log_kind == VX_LOG_NONE,
 			.peak_is_tree = d.flags & F_PEAK_IS_TREE},
 		.used_ns = le64toh(d.used_ns),
 		.log_kind = (enum vx_log_kind)d.log_kind,
