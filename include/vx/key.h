@@ -65,9 +65,12 @@ struct vx_key_memory {
 
 /* Lists the files of a workspace on threads of its own while the plan is still being made: it needs nothing of the plan, and takes as long. Handed to the keyer
  * (opts.ahead), which waits for it; what could not be listed this way is listed by the keyer as ever. NULL where it would not pay.
+ * With `index_alone` it goes no further than git's index, which is read while an earlier plan is proven: the keyer, which knows what earlier runs have
+ * remembered, lists more cheaply. vx_ahead_list: there is no such plan, the files are to be listed too.
  * The caller frees it after vx_keyer_new, or instead of it. */
 struct vx_ahead;
-struct vx_ahead *vx_ahead_start(const char *root);
+struct vx_ahead *vx_ahead_start(const char *root, bool index_alone);
+void vx_ahead_list(struct vx_ahead *h);
 void vx_ahead_free(struct vx_ahead *h);
 
 struct vx_keyer_opts {

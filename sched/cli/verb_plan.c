@@ -96,10 +96,14 @@ int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *e
 	if (r)
 		return r;
 	p->snapshot = open_snapshot(o, p, p->root);
+	if (p->snapshot && p->wants_files)
+		p->ahead = vx_ahead_start(p->root, true);
 	if (p->snapshot && vx_snapshot_take(p->snapshot, &p->ws, &p->sel, &p->graph))
 		return 0;
-	if (p->wants_files)
-		p->ahead = vx_ahead_start(p->root);
+	if (p->ahead)
+		vx_ahead_list(p->ahead);
+	else if (p->wants_files)
+		p->ahead = vx_ahead_start(p->root, false);
 	r = derive(o, p, p->root, err);
 	if (r || p->sel.nothing) {
 		vx_ahead_free(p->ahead);

@@ -201,31 +201,39 @@ static int open_main(struct vx_source *s, struct vx_own *o, char *why, size_t ca
 	return keep_repo(o, r, res);
 }
 
+/* It is left to git itself. */
+static int give_up(struct vx_source *s)
+{
+	vx_files_free(&s->first);
+	vx_own_close(s->own);
+	s->own = NULL;
+	s->kind = VX_OID_SHA1;
+	s->trust_exec = true;
+	return 1;
+}
+
 int vx_own_open(struct vx_source *s, char *why, size_t cap)
 {
 	struct vx_own *o = vx_xcalloc(1, sizeof *o);
 	pthread_mutex_init(&o->lock, NULL);
 	s->own = o;
 	snprintf(why, cap, "the repository cannot be read");
-	int r = open_main(s, o, why, cap);
-	if (r == 0) {
-		if (s->keep || s->ahead)
-			o->writer = vx_wtmem_writer_new();
-		struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS,
-			.extra = o->extra,
-			.memory = s->memory,
-			.writer = o->writer,
-			.ret_attr_places = &o->attr_places};
-		r = list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a, &s->first, why, cap);
-	}
-	if (r) {
-		vx_files_free(&s->first);
-		vx_own_close(o);
-		s->own = NULL;
-		s->kind = VX_OID_SHA1;
-		s->trust_exec = true;
-		return 1;
-	}
+	return open_main(s, o, why, cap) ? give_up(s) : 0;
+}
+
+int vx_own_list_first(struct vx_source *s, char *why, size_t cap)
+{
+	struct vx_own *o = s->own;
+	snprintf(why, cap, "the repository cannot be read");
+	if (s->keep || s->ahead)
+		o->writer = vx_wtmem_writer_new();
+	struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS,
+		.extra = o->extra,
+		.memory = s->memory,
+		.writer = o->writer,
+		.ret_attr_places = &o->attr_places};
+	if (list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a, &s->first, why, cap))
+		return give_up(s);
 	vx_files_sort_unique(&s->first);
 	s->first_ready = true;
 	if (s->memory)

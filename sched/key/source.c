@@ -17,7 +17,7 @@ static int choose(struct vx_source *s, const struct vx_key_memory *memory, struc
 	const char *force = getenv("VX_FILES");
 	s->keep = memory;
 	s->memory = vx_wtmem_load(memory, s->root, &s->a);
-	if (!vx_streq(force, "git") && vx_own_open(s, why, sizeof why) == 0) {
+	if (!vx_streq(force, "git") && (s->own || vx_own_open(s, why, sizeof why) == 0) && vx_own_list_first(s, why, sizeof why) == 0) {
 		snprintf(s->why, sizeof s->why, "index");
 		return 0;
 	}
@@ -46,13 +46,21 @@ int vx_source_ahead(const char *root, uint32_t threads, struct vx_source **ret)
 		vx_source_close(s);
 		return -EAGAIN;
 	}
-	snprintf(s->why, sizeof s->why, "index");
 	*ret = s;
 	return 0;
 }
 
-void vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory)
+int vx_source_list_ahead(struct vx_source *s)
 {
+	char why[sizeof s->why];
+	snprintf(s->why, sizeof s->why, "index");
+	return vx_own_list_first(s, why, sizeof why) ? -EAGAIN : 0;
+}
+
+int vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory, struct vx_err *err)
+{
+	if (!s->first_ready)
+		return choose(s, memory, err);
 	s->keep = memory;
 	s->memory = vx_wtmem_load(memory, s->root, &s->a);
 	for (uint32_t i = 0; i < s->first.n; i++) {
@@ -62,6 +70,7 @@ void vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory)
 	}
 	if (s->own)
 		vx_own_distrust(s);
+	return 0;
 }
 
 int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err)

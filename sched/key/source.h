@@ -11,10 +11,12 @@ struct vx_source;
 struct vx_err;
 
 int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err);
-/* The same before it is known where anything is remembered: by our own reader alone, nothing looked up. Any thread. -EAGAIN: to be opened as ever. */
+/* The same before it is known where anything is remembered: by our own reader alone, nothing looked up, and nothing listed before vx_source_list_ahead. Any thread.
+ * -EAGAIN: to be opened as ever. */
 int vx_source_ahead(const char *root, uint32_t threads, struct vx_source **ret);
-/* What vx_source_ahead opened becomes what vx_source_open would have made; before its first list. */
-void vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory);
+int vx_source_list_ahead(struct vx_source *s);
+/* What vx_source_ahead opened, listed or not, becomes what vx_source_open would have made; before its first list. */
+int vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory, struct vx_err *err);
 struct vx_ahead;
 struct vx_source *vx_ahead_take(struct vx_ahead *h); /* waits; NULL: to be opened as ever */
 void vx_source_close(struct vx_source *s);

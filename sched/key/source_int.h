@@ -35,6 +35,7 @@ struct vx_source {
 
 /* own.c. 1: not understood, `why` says what; git itself is to be asked. */
 int vx_own_open(struct vx_source *s, char *why, size_t cap);
+int vx_own_list_first(struct vx_source *s, char *why, size_t cap); /* all of it, once; what was opened is closed where it fails */
 void vx_own_close(struct vx_own *o);
 int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
 int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);

@@ -152,4 +152,19 @@ rm -rf .vx/plan
 run
 run
 is 'and the next run keeps a new one' "$(taken)" "$before"
+
+# An index that is large enough to be read while the plan is being proven.
+mkdir packages/a/src/many
+(cd packages/a/src/many && seq -f 'a-name-of-some-length-so-that-the-index-grows-%05g-and-grows-and-grows-and-grows.c' 1 2500 | xargs touch)
+git add -A && git commit -qm many
+ok 'a large index' test "$(stat -c %s .git/index)" -gt 262144
+run; run; sleep 0.1; run
+run
+is 'is read while the plan is proven' "$(taken)" "$before"
+ok 'and both ways agree' both
+for k in 0 3 12 13 15 26; do
+	edit $k "$k"
+	both >"$W/diff" || diag "$(cat "$W/diff")"
+	ok "after edit $k too" test ! -s "$W/diff"
+done
 done_testing
