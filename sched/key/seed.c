@@ -8,7 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(struct vx_fstat) == 40 && sizeof(struct vx_oid) <= 40, "files_digest copies them whole");
+_Static_assert(sizeof(struct vx_fstat) == 40 && sizeof(struct vx_oid) == 33, "files_digest takes them whole: there is no padding in them");
 
 struct vx_seed_state {
 	const struct vx_seed *was; /* NULL none, or it does not fit */
@@ -149,23 +149,25 @@ static bool files_digest(struct vx_keyer *k, uint32_t project, bool with_nested,
 	for (uint32_t i = 0; i < own->n; i++) {
 		const struct vx_file *f = own->v[i];
 		manifest |= p->manifest && f->mode != 0120000 && strcmp(p->manifest, f->path) == 0;
-		vx_sha256_add(&c, f->path, f->len + 1);
 		struct {
-			uint32_t mode, kind;
-			uint64_t words[5];
-			uint8_t oid[40];
+			uint32_t mode, kind; /* kind says which of the two follows */
+			union {
+				struct vx_oid oid;
+				struct vx_fstat st;
+			} by;
 		} id;
+		size_t n = offsetof(__typeof__(id), by) + (f->has_oid ? sizeof id.by.oid : sizeof id.by.st);
 		memset(&id, 0, sizeof id);
 		id.mode = f->mode;
 		id.kind = f->has_oid | (uint32_t)f->tracked << 1;
-		if (f->has_oid) {
-			memcpy(id.oid, &f->oid, sizeof f->oid);
-		} else if (vx_fstat_racy(&f->st, f->looked_ns)) {
+		if (!f->has_oid && vx_fstat_racy(&f->st, f->looked_ns))
 			return false;
-		} else {
-			memcpy(id.words, &f->st, sizeof f->st);
-		}
-		vx_sha256_add(&c, &id, sizeof id);
+		if (f->has_oid)
+			id.by.oid = f->oid;
+		else
+			id.by.st = f->st;
+		vx_sha256_add(&c, f->path, f->len + 1);
+		vx_sha256_add(&c, &id, n);
 	}
 	vx_sha256_done(&c, ret);
 	return manifest; /* else the key folds a package.json that is not among these */
