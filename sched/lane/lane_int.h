@@ -61,6 +61,7 @@ struct vx_walk {
 
 /* Everything below root_fd that `o` names. Unreadable: fails. Contents are freed by vx_walk_free. */
 int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f);
+void vx_walk_sort(struct vx_walk *w); /* and each path once */
 void vx_walk_free(struct vx_walk *w);
 const struct vx_seen *vx_walk_dir(const struct vx_walk *w, const char *path, size_t len);
 const struct vx_out *vx_walk_out(const struct vx_walk *w, const char *path);
@@ -208,6 +209,22 @@ bool vx_lane_first_of(struct vx_lane *l, const struct vx_fail *f);
 void vx_lane_settle_failed(struct vx_lane *l, struct vx_evts *v, uint32_t task, const char *id, const struct vx_fail *f);
 /* Do time stamps tell any two changes apart here? Tried out once, on a file in .vx. */
 bool vx_lane_fine_stamps(struct vx_hand *h);
+
+/* ---- what a restore leaves (after.c) ---- */
+
+struct vx_after {
+	bool known;       /* so far */
+	struct vx_walk w; /* borrows its paths */
+	uint64_t taken_ns;
+};
+void vx_after_begin(struct vx_after *a, const struct vx_walk *before, const struct vx_outputs *o);
+/* A file (its descriptor) or a link (fd -1) is complete in its staged directory; a staged directory is; one has been placed by itself; nothing is here. */
+void vx_after_file(struct vx_after *a, struct vx_hand *h, const char *path, int fd, int stage_fd, const char *stage);
+void vx_after_staged(struct vx_after *a, struct vx_hand *h, const char *path, int stage_fd, const char *stage);
+void vx_after_placed(struct vx_after *a, struct vx_hand *h, const char *path); /* the very pointer that vx_after_staged had */
+void vx_after_absent(struct vx_after *a, const char *path);
+/* Keeps it as the task's snapshot; false: it is not known. */
+bool vx_after_keep(struct vx_after *a, struct vx_hand *h, const struct vx_job *j);
 
 /* ---- artifacts (pack.c) ---- */
 

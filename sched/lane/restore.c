@@ -46,6 +46,8 @@ static int link_member(struct restoring *r)
 		s = (struct vx_io_step){.op = VX_IO_TIMES, .dirfd = r->stage_fd, .path = r->stage_path, .mtime_ns = r->m.mtime_ns};
 		k = (int)vx_io_sys(io, &s);
 	}
+	if (k == 0)
+		vx_after_file(&r->after, r->h, r->path, -1, r->stage_fd, r->stage_path);
 	VX_POINT("restore.link_staged");
 	return k < 0 ? vx_fail_set(r->f, k, "symlink", "%s", r->path) : 0;
 }
@@ -152,6 +154,8 @@ static int finish_file(struct restoring *r)
 		s = (struct vx_io_step){.op = VX_IO_TIMES, .fd = r->fd, .mtime_ns = r->m.mtime_ns};
 		k = (int)vx_io_sys(io, &s);
 	}
+	if (k == 0)
+		vx_after_file(&r->after, r->h, r->path, r->fd, -1, NULL);
 	s = (struct vx_io_step){.op = VX_IO_CLOSE, .fd = r->fd};
 	int c = (int)vx_io_sys(io, &s);
 	r->fd = -1;
@@ -289,6 +293,7 @@ static int finish_dirs(struct restoring *r)
 		struct dir_place p;
 		bool match = vx_outputs_match(&r->j->outputs, d->path);
 		r->n_outs += match && !d->has_child;
+		r->after.known &= d->has_child;
 		if (!match && !d->has_child)
 			return bad(r, "its artifact holds what is not among the task's outputs");
 		int k = match ? vx_stage_find(r, d->path, strlen(d->path), &p) : 0;
@@ -393,10 +398,36 @@ static bool as_saved(const struct restoring *r, const struct vx_out *o)
 	return S_ISREG(o->seen.mode) && o->seen.size == m->size && (o->seen.mode & 07777) == m->mode && o->seen.mtime_ns == m->mtime_ns;
 }
 
+static void note_staged(struct restoring *r)
+{
+	r->after.known &= r->placing.n && !r->removing.n && !r->modes.n;
+	for (uint32_t i = 0; i < r->n_places; i++)
+		if (r->places_v[i].state == STAGED)
+			vx_after_staged(&r->after, r->h, r->places_v[i].path, r->stage_fd, r->places_v[i].stage);
+}
+
+/* Directories as they are now: those placed, and where nothing was found and nothing was placed. One that has come from elsewhere meanwhile is not known. */
+static void note_placed(struct restoring *r)
+{
+	for (uint32_t i = 0; i < r->n_places && r->after.known; i++)
+		if (r->places_v[i].state == STAGED && r->places_v[i].top)
+			vx_after_placed(&r->after, r->h, r->places_v[i].path);
+	for (uint32_t i = 0; i < r->w->n_dirs && r->after.known; i++) {
+		uint32_t at = vx_map_get(&r->places, r->w->dirs[i].path, r->w->dirs[i].len);
+		if (at == VX_MAP_NONE)
+			vx_after_absent(&r->after, r->w->dirs[i].path);
+		else
+			r->after.known = r->places_v[at].state == STAGED;
+	}
+}
+
 /* What is there now, to compare with next time: kept only if it is the entry and nothing else, since others may write there meanwhile. */
 static int look_again(struct restoring *r)
 {
 	struct vx_walk w;
+	note_placed(r);
+	if (vx_after_keep(&r->after, r->h, r->j))
+		return 0;
 	uint64_t taken = vx_fs_now_ns();
 	int k = vx_walk(r->h->io, r->h->l->root_fd, r->h->l->root_dev, &r->j->outputs, &w, r->f);
 	if (k < 0)
@@ -420,6 +451,7 @@ int vx_restore_entry(
 {
 	struct restoring r = {.h = h, .j = j, .w = w, .snap = snap, .f = f, .ret = ret, .stage_fd = -1, .fd = -1, .hold = VX_BUF(SIZE_MAX / 2)};
 	load_known(&r);
+	vx_after_begin(&r.after, w, &j->outputs);
 	VX_POINT("restore.begin");
 	int k = fetch(&r);
 	VX_POINT("restore.fetched");
@@ -429,6 +461,8 @@ int vx_restore_entry(
 		k = bad(&r, "its artifact holds another number of files than was saved");
 	if (k == 0)
 		find_extras(&r);
+	if (k == 0)
+		note_staged(&r);
 	if (k == 0 && !nothing_to_do(&r))
 		k = replace(&r);
 	if (k == 0)
@@ -444,6 +478,7 @@ int vx_restore_entry(
 	free(r.placing.v);
 	free(r.modes.v);
 	free(r.removing.v);
+	vx_walk_free(&r.after.w);
 	vx_map_free(&r.known);
 	vx_map_free(&r.members);
 	vx_map_free(&r.dir_members);

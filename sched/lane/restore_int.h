@@ -10,6 +10,7 @@ enum place_state { AT_HOME, STAGED };
 
 struct dir_place {
 	enum place_state state;
+	const char *path;
 	const char *stage;   /* STAGED: its path within the stage directory */
 	uint32_t mode, made; /* to be set at the end when they differ */
 	bool top;            /* STAGED: placed by itself */
@@ -48,6 +49,7 @@ struct restoring {
 	struct vx_restored *ret;
 	uint64_t written;
 	bool bad; /* the entry, not the place, is at fault */
+	struct vx_after after;
 	/* the member under way */
 	struct vx_tar_member m;
 	const char *path, *stage_path;

@@ -62,8 +62,9 @@ static struct dir_place *add_place(struct restoring *r, const char *path, size_t
 		r->cap_places = r->cap_places ? r->cap_places * 2 : 16;
 		r->places_v = vx_xrealloc(r->places_v, r->cap_places * sizeof *r->places_v);
 	}
+	p.path = vx_arena_strndup(&r->a, path, n);
 	r->places_v[r->n_places] = p;
-	vx_map_set(&r->places, vx_arena_strndup(&r->a, path, n), n, r->n_places);
+	vx_map_set(&r->places, p.path, n, r->n_places);
 	return &r->places_v[r->n_places++];
 }
 
@@ -149,6 +150,7 @@ int vx_stage_member(struct restoring *r)
 	} else {
 		r->stage_path = vx_arena_printf(&r->a, "%u", r->n_staged++);
 		vx_ops_add(&r->placing, OP_PLACE, r->path, r->stage_path, 0);
+		r->after.known = false;
 	}
 	return 0;
 }

@@ -373,7 +373,7 @@ static int cmp_dir(const void *a, const void *b)
 	return strcmp(((const struct vx_seen *)a)->path, ((const struct vx_seen *)b)->path);
 }
 
-static void sort_unique(struct vx_walk *w)
+void vx_walk_sort(struct vx_walk *w)
 {
 	uint32_t k = 0;
 	if (w->n_outs)
@@ -421,7 +421,7 @@ int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outpu
 	if (r < 0)
 		vx_walk_free(ret);
 	else
-		sort_unique(ret);
+		vx_walk_sort(ret);
 	return r;
 }
 

@@ -267,6 +267,40 @@ static void test_changed_after_restore(void **state)
 	lt_end(&t);
 }
 
+static bool placed_tree(const struct vx_io_step *s)
+{
+	return s->op == VX_IO_RENAME && strcmp(s->path2, "dist") == 0;
+}
+
+/* The same where nothing was there, and what is there afterwards is known from its making. */
+static void test_changed_after_tree(void **state)
+{
+	(void)state;
+	struct lt t;
+	struct vx_lane_event e;
+	static const char *const changes[] = {"echo 11 >p/a/dist/one", "echo bad >p/a/dist/one", "chmod 600 p/a/dist/one", "echo x >p/a/dist/new",
+		"mkdir p/a/dist/void", "rm p/a/dist/sub/two", "echo x >p/a/dist/sub/new", "rm p/a/dist/link; ln -s two p/a/dist/link",
+		"rm -r p/a/dist/sub", "mv p/a/dist/sub p/a/dist/bus", "mkdir -p p/a/lib && echo x >p/a/lib/x", "rm -r p/a/dist && mkdir p/a/dist"};
+	struct vx_outputs o;
+	char *before = begin_saved(&t, "true", "dist/** lib/**", &o);
+	for (size_t i = 0; i < VX_ARRAY_LEN(changes); i++) {
+		assert_int_equal(lt_sh(&t, "rm -r p/a/dist"), 0);
+		restore_meddled(&t, placed_tree, changes[i], &o);
+		assert_true(lt_restore(&t, "k", &o, &e));
+		if (!e.ok || e.up_to_date)
+			fail_msg("%s: taken for what was saved", changes[i]);
+		assert_int_equal(lt_sh(&t, "rm -rf p/a/lib"), 0);
+		lt_same_tree(vxt_path(t.root, "p"), before);
+		assert_int_equal(lt_sh(&t, "rm -r p/a/dist"), 0);
+		assert_true(lt_restore(&t, "k", &o, &e));
+		assert_true(e.ok && !e.up_to_date);
+		assert_true(lt_restore(&t, "k", &o, &e));
+		assert_true(e.ok && e.up_to_date);
+	}
+	free(before);
+	lt_end(&t);
+}
+
 static atomic_int pieces;
 
 static bool wrote_piece(const struct vx_io_step *s)
@@ -391,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_shared_artifact_damaged),
 		cmocka_unit_test(test_changed_while_saved),
 		cmocka_unit_test(test_changed_after_restore),
+		cmocka_unit_test(test_changed_after_tree),
 		cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_directory_came_between),
 		cmocka_unit_test(test_merge_recovered),
