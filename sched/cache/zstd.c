@@ -32,6 +32,7 @@ struct beside {
 	bool runs; /* the caller's alone; the rest under the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t to_thread, to_caller;
+	struct piece *part;              /* the caller's alone: what is being gathered, since crumbs are not worth a hand-over each */
 	struct pieces in, out, spare[2]; /* small and large ones to be used again, since fresh memory costs page faults */
 	size_t ahead;
 	bool stop, done, failed;
@@ -181,6 +182,8 @@ static void end_thread(struct vx_zip *z)
 	pthread_mutex_unlock(&t->lock);
 	pthread_join(t->thread, NULL);
 	t->runs = false;
+	free(t->part);
+	t->part = NULL;
 	for (struct piece *p; (p = get(&t->in)) || (p = get(&t->out)) || (p = get(&t->spare[0])) || (p = get(&t->spare[1]));)
 		free(p);
 }
@@ -209,24 +212,39 @@ static int take_out(struct vx_zip *z, bool end, int (*sink)(void *arg, const voi
 	}
 }
 
-static int feed_thread(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+static int hand_over(struct vx_zip *z, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
 	struct beside *t = &z->t;
-	if (!n && !end)
-		return 0;
-	pthread_mutex_lock(&t->lock);
-	struct piece *c = room_for(t, n);
-	pthread_mutex_unlock(&t->lock);
-	c->n = n;
+	struct piece *c = t->part;
+	t->part = NULL;
 	c->end = end;
-	if (n)
-		memcpy(c->b, p, n);
 	pthread_mutex_lock(&t->lock);
-	t->ahead += n;
+	t->ahead += c->n;
 	put(&t->in, c);
 	pthread_cond_signal(&t->to_thread);
 	int r = take_out(z, end, sink, arg);
 	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
+static int feed_thread(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+{
+	struct beside *t = &z->t;
+	int r = 0;
+	if (t->part && (end || t->part->n + n > t->part->cap)) /* the end comes alone: a frame may not depend on what came along with it */
+		r = hand_over(z, false, sink, arg);
+	if (r == 0 && !t->part) {
+		pthread_mutex_lock(&t->lock);
+		t->part = room_for(t, n);
+		pthread_mutex_unlock(&t->lock);
+	}
+	if (r == 0) {
+		if (n)
+			memcpy(t->part->b + t->part->n, p, n);
+		t->part->n += n;
+		if (end || t->part->n >= PIECE / 2)
+			r = hand_over(z, end, sink, arg);
+	}
 	if (r < 0 || end)
 		end_thread(z);
 	return r;

@@ -8,6 +8,7 @@
 #include "vx/buf.h"
 
 #include <errno.h>
+#include <malloc.h>
 
 struct sum {
 	struct vx_buf text;
@@ -283,6 +284,42 @@ static void test_zstd(void **state)
 	vx_buf_free(&back);
 }
 
+/* Many small pieces ahead of the compressing thread are held as few large ones. */
+static void test_zstd_crumbs(void **state)
+{
+	(void)state;
+	enum { N = 24 << 20, CRUMB = 96 };
+	char *text = vx_xmalloc(N);
+	uint32_t seed = 1;
+	for (size_t i = 0; i < N; i++)
+		text[i] = (char)((seed = seed * 1664525 + 1013904223) >> 24);
+	struct vx_zip *z = vx_zip_new();
+	struct vx_buf large = VX_BUF(64 << 20), crumbs = VX_BUF(64 << 20);
+	vx_buf_reserve(&crumbs, 30 << 20);
+	assert_int_equal(vx_zip_begin(z, N), 0);
+	assert_int_equal(vx_zip_feed(z, text, N, false, collect, &large), 0);
+	assert_int_equal(vx_zip_feed(z, NULL, 0, true, collect, &large), 0);
+	struct mallinfo2 before = mallinfo2();
+	size_t most = 0;
+	assert_int_equal(vx_zip_begin(z, N), 0);
+	for (size_t at = 0; at < N; at += CRUMB) {
+		assert_int_equal(vx_zip_feed(z, text + at, N - at < CRUMB ? N - at : CRUMB, false, collect, &crumbs), 0);
+		if (at % (CRUMB * 1000) == 0) {
+			struct mallinfo2 now = mallinfo2();
+			size_t held = now.hblkhd + now.arena - before.hblkhd - before.arena;
+			most = held > most && held < SIZE_MAX / 2 ? held : most;
+		}
+	}
+	assert_int_equal(vx_zip_feed(z, NULL, 0, true, collect, &crumbs), 0);
+	assert_true(most < 64 << 20);
+	assert_int_equal(crumbs.len, large.len);
+	assert_memory_equal(crumbs.data, large.data, large.len);
+	vx_zip_free(z);
+	vx_buf_free(&large);
+	vx_buf_free(&crumbs);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_flips),
 		cmocka_unit_test(test_zstd),
+		cmocka_unit_test(test_zstd_crumbs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
