@@ -2,8 +2,6 @@
  * completed. Paths are walked beneath the root without passing a link. */
 #include "lane_int.h"
 
-#include "vx/fd.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -101,7 +99,8 @@ int vx_ops_remove(struct vx_io *io, int root_fd, const char *path, int flags, st
 	return r;
 }
 
-/* What stands where something is to be placed: a directory under a file, or the other way round. */
+/* What stands where something is to be placed: a directory under a file, or the other way round. What was an output in a directory is gone by now: what is still in
+ * it is not ours to remove. */
 static int clear_way(struct parent *p, int fd, const char *name, const char *path, struct vx_fail *f)
 {
 	struct stat st;
@@ -109,7 +108,12 @@ static int clear_way(struct parent *p, int fd, const char *name, const char *pat
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = S_ISDIR(st.st_mode) ? vx_rm_rf(fd, name) : vx_io_unlink_at(p->io, fd, name, 0);
+		r = vx_io_unlink_at(p->io, fd, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
+	if (r == -ENOTEMPTY || r == -EEXIST) {
+		vx_fail_set(f, r, "rename", "%s", path);
+		snprintf(f->text, sizeof f->text, "%.400s is a directory that holds what is not among the task's outputs", path);
+		return r;
+	}
 	return r < 0 ? whose(p->io, fd, name, r, "remove", path, f) : 0;
 }
 
@@ -174,8 +178,11 @@ static int move(struct parent *p, int from_fd, const char *from, int fd, const c
 	}
 	if (taken) {
 		r = clear_way(p, fd, name, path, f);
-		if (r == 0)
-			r = (int)vx_io_sys(p->io, &s);
+		if (r < 0) { /* said already */
+			give_back_mode(p->io, fd, mode);
+			return r;
+		}
+		r = (int)vx_io_sys(p->io, &s);
 	}
 	give_back_mode(p->io, fd, mode);
 	return r < 0 ? whose(p->io, fd, name, r, "rename", path, f) : 0;

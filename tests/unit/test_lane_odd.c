@@ -106,6 +106,38 @@ static void test_told_once(void **state)
 	lt_end(&t);
 }
 
+/* Where a file is to be, a directory holds what is no output of the task: that is nobody's to remove. */
+static void test_directory_in_the_way(void **state)
+{
+	(void)state;
+	struct lt t = {0};
+	struct vx_lane_event e;
+	lt_begin(&t);
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/** !dist/f/keep");
+	assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist && echo x >p/a/dist/f && echo y >p/a/dist/g"), 0);
+	char *before = lt_tree(vxt_path(t.root, "p"));
+	assert_true(lt_save(&t, "k", &o, &e));
+	assert_int_equal(lt_sh(&t, "rm p/a/dist/f && mkdir -p p/a/dist/f/sub/deep && echo z >p/a/dist/f/sub/z && echo mine >p/a/dist/f/keep"), 0);
+	assert_true(lt_restore(&t, "k", &o, &e));
+	assert_false(e.ok);
+	if (!strstr(e.text, "p/a/dist/f is a directory"))
+		fail_msg("%s", e.text);
+	assert_int_equal(lt_sh(&t, "test $(cat p/a/dist/f/keep) = mine"), 0);
+	o.additive = true;
+	assert_int_equal(lt_sh(&t, "rm p/a/dist/f/keep && mkdir -p p/a/dist/f/sub && echo others >p/a/dist/f/sub/z"), 0);
+	assert_true(lt_restore(&t, "k", &o, &e));
+	assert_false(e.ok);
+	assert_int_equal(lt_sh(&t, "test $(cat p/a/dist/f/sub/z) = others"), 0);
+	o.additive = false;
+	assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist/f/sub/void/void"), 0);
+	assert_true(lt_restore(&t, "k", &o, &e));
+	assert_true(e.ok);
+	lt_same_tree(vxt_path(t.root, "p"), before);
+	assert_int_equal(lt_count(&t, ".vx/stage"), 0);
+	free(before);
+	lt_end(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_many_small),
 		cmocka_unit_test(test_far_times),
 		cmocka_unit_test(test_told_once),
+		cmocka_unit_test(test_directory_in_the_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
