@@ -3,7 +3,7 @@
 
 usage: bench/interleave.py NAME [--rounds N] [--per N] [--dir DIR] [--prepare COMMAND] LABEL=COMMAND...
 
-Interleaved, so that what else the machine does hits all of them alike. CPU is user and system time of the command and all children it has waited for; peak memory that of the largest process. --per divides by a number of
+Interleaved, in an order that turns round each time, so that what else the machine does hits all of them alike; the ratio is the median of those of each round. CPU is user and system time of the command and all children it has waited for; peak memory that of the largest process. --per divides by a number of
 tasks. --prepare runs before each command and is not measured. The first round warms up and is not counted. Writes $VX_BUILD/bench/NAME.json, which bench/run prints; the first label is the one that the others are compared to.
 """
 import argparse
@@ -39,7 +39,7 @@ def main():
     commands = [c.split("=", 1) for c in args.commands]
     samples = {label: [] for label, _ in commands}
     for i in range(args.rounds + 1):
-        for label, command in commands:
+        for label, command in commands if i % 2 else reversed(commands):
             if args.prepare:
                 subprocess.run(args.prepare, shell=True, cwd=args.dir, check=True)
             sample = once(command, args.dir)
@@ -51,8 +51,11 @@ def main():
         cpu = [c / args.per for _, c, _ in samples[label]]
         peak = max(p for _, _, p in samples[label])
         rows.append({"label": label, "wall_ms": statistics.median(wall), "wall_ms_min": min(wall), "wall_ms_max": max(wall), "cpu_ms": statistics.median(cpu), "peak_mb": peak})
+    base = samples[commands[0][0]]
     for row in rows:
-        row["ratio"] = row["wall_ms"] / rows[0]["wall_ms"]
+        mine = samples[row["label"]]
+        row["ratio"] = statistics.median(m[0] / b[0] for m, b in zip(mine, base))
+        row["cpu_ratio"] = statistics.median(m[1] / b[1] for m, b in zip(mine, base))
     out = os.path.join(os.environ["VX_BUILD"], "bench")
     os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, args.name + ".json"), "w") as f:
