@@ -262,7 +262,17 @@ static int open_env(struct call *c)
 	if (ix->write)
 		mdb_reader_check(ix->env, &dead);
 	int r = open_dbs_read(ix);
-	return r == -ENOENT && ix->write ? open_dbs(ix) : r;
+	if (r != -ENOENT || !ix->write)
+		return r;
+	if (!ix->sync) /* nothing is in it that could be lost: see vx_index_ready */
+		mdb_env_set_flags(ix->env, MDB_NOSYNC, 1);
+	return open_dbs(ix);
+}
+
+void vx_index_ready(struct vx_index *ix)
+{
+	if (ix->write)
+		mdb_env_set_flags(ix->env, MDB_NOSYNC, 0);
 }
 
 static void free_index(struct vx_index *ix)

@@ -31,6 +31,8 @@ enum vx_db { VX_DB_META, VX_DB_ENTRIES, VX_DB_SNAPS, VX_DB_HISTORY, VX_DB_BLOBS,
 /* parent_fd: the directory that holds "index". map_bytes 0: the default. `*ret_aside`: a damaged index was put aside and a new one begun.
  * -EROFS: it does not exist and may not be made; -EPROTO: of another schema; -EBADMSG: damaged and not ours to put aside. */
 int vx_index_open(const char *parent, bool write, bool sync, uint64_t map_bytes, struct vx_index **ret, bool *ret_aside);
+/* What makes a new index is not waited for on the disk; it goes there with the first commit after this. Once, by who opened it, before there are others. */
+void vx_index_ready(struct vx_index *ix);
 void vx_index_close(struct vx_index *ix);
 bool vx_index_writable(const struct vx_index *ix);
 bool vx_index_damaged(const struct vx_index *ix);

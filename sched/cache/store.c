@@ -236,6 +236,8 @@ int vx_store_open(const struct vx_store_opts *o, struct vx_store **ret, struct v
 	s->a_fd = vx_open(s->dir_fd, "a", O_RDONLY | O_DIRECTORY, 0);
 	if (s->a_fd >= 0)
 		open_index(s, o->dir, o->map_bytes);
+	if (s->ix)
+		vx_index_ready(s->ix);
 	if (s->ix && s->write)
 		vx_store_sweep_tmp(s->dir_fd, NULL);
 	return 0;
