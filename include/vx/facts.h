@@ -74,7 +74,7 @@ int vx_seen_list(const struct vx_base_dir *base, const char *rel, int (*each)(vo
 typedef uint32_t vx_name_bit(const char *name, size_t len);
 /* Which of the names that have a bit does the directory hold? -errno as vx_seen_list. */
 int vx_seen_names(const struct vx_base_dir *base, const char *rel, vx_name_bit *bit, uint32_t *ret);
-/* The same without a record, with the stat that the directory had all the while. -EAGAIN when it changed meanwhile. */
+/* The same without a record. ret_st (may be NULL): the stat that the directory had all the while; -EAGAIN when it changed meanwhile. */
 int vx_names_in(int dir_fd, const char *rel, vx_name_bit *bit, struct vx_seen_stat *ret_st, uint32_t *ret);
 
 /* Does it exist (links followed)? Either answer is recorded. -errno for what is neither. */

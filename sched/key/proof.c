@@ -20,16 +20,15 @@ bool vx_fact_sane(const char *at, const char *end)
 	       vx_fact_path(f)[f->path_len + 1 + f->target_len] == 0 && f->kind <= VX_SEEN_NAMES;
 }
 
-static bool has_names(const struct vx_fact *f, struct vx_seen_stat *ret_now)
+/* `now`: its stat in front of that. Should it change again while it is listed, it will have another stat than this. */
+static bool has_names(const struct vx_fact *f, const struct vx_seen_stat *now, struct vx_seen_stat *ret_now)
 {
-	struct vx_seen_stat now;
 	uint32_t names;
-	if (vx_names_in(AT_FDCWD, vx_fact_path(f), vx_dir_file_bit, &now, &names) < 0 || names != f->names)
-		return false;
-	if (now.dev != f->st.dev || now.ino != f->st.ino || now.mode != f->st.mode)
+	if (now->dev != f->st.dev || now->ino != f->st.ino || now->mode != f->st.mode ||
+		vx_names_in(AT_FDCWD, vx_fact_path(f), vx_dir_file_bit, NULL, &names) < 0 || names != f->names)
 		return false;
 	if (ret_now)
-		*ret_now = now;
+		*ret_now = *now;
 	return true;
 }
 
@@ -47,7 +46,7 @@ bool vx_fact_holds(const struct vx_fact *f, struct vx_seen_stat *ret_now)
 	memset(&now, 0, sizeof now);
 	vx_seen_stat_of(&st, &now);
 	if (memcmp(&now, &f->st, sizeof now) != 0)
-		return f->kind == VX_SEEN_NAMES && has_names(f, ret_now);
+		return f->kind == VX_SEEN_NAMES && has_names(f, &now, ret_now);
 	char target[VX_MAX_PATH];
 	return f->kind != VX_SEEN_LINK ||
 	       (vx_readlink(AT_FDCWD, vx_fact_path(f), target, sizeof target) >= 0 && strcmp(target, vx_fact_path(f) + f->path_len + 1) == 0);

@@ -109,8 +109,10 @@ int vx_stage_find(struct restoring *r, const char *path, size_t n, struct dir_pl
 			continue;
 		}
 		struct dir_place p = {.state = AT_HOME};
+		const struct vx_seen *seen = vx_walk_dir(r->w, path, end);
 		int k = 0;
-		if (ret->state == AT_HOME) {
+		/* Where the walk found nothing there may be something by now: placing it would show. */
+		if (ret->state == AT_HOME && !(seen && !seen->mode)) {
 			char dir[VX_MAX_PATH];
 			struct stat st;
 			memcpy(dir, path, end);

@@ -21,7 +21,8 @@ struct walker {
 	const struct vx_strs *nested;
 	struct vx_walk *w;
 	struct vx_fail *f;
-	char **todo; /* directories to list */
+	bool no_link; /* the way to the base has been walked, and passes no link */
+	char **todo;  /* directories to list */
 	uint32_t n_todo, cap_todo;
 	char *list; /* VX_LIST_BYTES */
 };
@@ -304,6 +305,7 @@ static bool walk_at_once(struct walker *k, const char *prefix, const char *path,
 	int fd = open_dir(k, path);
 	if (fd < 0 && fd != -ENOENT)
 		return false;
+	k->no_link = true;
 	if (fd < 0)
 		add_dir(k, path, NULL);
 	*ret = fd < 0 ? 0 : list_open(k, path, fd);
@@ -360,7 +362,7 @@ static int walk_set(struct walker *k)
 			r = walk_prefix(k, vx_globset_prefix(k->set, i), vx_globset_literal(k->set, i));
 	while (r == 0 && k->n_todo)
 		r = list_dir(k, k->todo[--k->n_todo]);
-	return r < 0 || k->w->n_outs ? r : look_at_base(k);
+	return r < 0 || k->w->n_outs || k->no_link ? r : look_at_base(k);
 }
 
 static int cmp_out(const void *a, const void *b)
@@ -412,6 +414,7 @@ int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outpu
 		k.set = o->workspace_files;
 		k.base = "";
 		k.base_n = 0;
+		k.no_link = false;
 		k.nested = &none;
 		k.n_todo = 0;
 		r = walk_set(&k);

@@ -214,15 +214,17 @@ int vx_names_in(int dir_fd, const char *rel, vx_name_bit *bit, struct vx_seen_st
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &before) < 0)
+	if (ret_st && fstat(fd, &before) < 0)
 		return -errno;
 	int r = list_fd(fd, pick, &p);
-	if (r == 0 && fstat(fd, &after) < 0)
+	if (r == 0 && ret_st && fstat(fd, &after) < 0)
 		r = -errno;
 	if (r)
 		return r;
-	vx_seen_stat_of(&before, ret_st);
 	*ret = p.names;
+	if (!ret_st)
+		return 0;
+	vx_seen_stat_of(&before, ret_st);
 	return same_stat(&before, &after) ? 0 : -EAGAIN;
 }
 
