@@ -63,8 +63,9 @@ int pool_server_start(struct vx_pool *p, struct vx_err *err);
 int pool_server_fork(struct vx_pool *p, uint32_t slot);  /* asks for a worker */
 void pool_server_kill(struct vx_pool *p, uint32_t slot); /* asks for its end */
 void pool_server_look(struct vx_pool *p);                /* takes messages and deaths; marks slots that lost their worker */
-void pool_server_expect(struct vx_pool *p, uint32_t slot); /* of a slot that has been asked for SIGKILL: it is over in time, or whoever does not obey is killed */
-void pool_server_overdue(struct vx_pool *p);               /* when the timer says so */
-void pool_server_end(struct vx_pool *p);                 /* the polite end, then the other */
+void pool_server_expect(
+	struct vx_pool *p, uint32_t slot);   /* of a slot that has been asked for SIGKILL: it is over in time, or whoever does not obey is killed */
+void pool_server_overdue(struct vx_pool *p); /* when the timer says so */
+void pool_server_end(struct vx_pool *p);     /* the polite end, then the other */
 
 #endif

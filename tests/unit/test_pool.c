@@ -447,7 +447,8 @@ static void nonsense_in_shared_memory(void **state)
 			struct vx_done lie = {.kind = VX_DONE_EXITED, .task = 77};
 
 			assert_int_equal(vx_ring_push(vx_slot_dones(s), &lie), 0);
-		} else if (which == 3) { /* sizes that only their creator writes: they would lead a reader out of the ring, and out of what it reads into */
+		} else if (which ==
+			   3) { /* sizes that only their creator writes: they would lead a reader out of the ring, and out of what it reads into */
 			vx_slot_dones(s)->item_bytes = 16 << 20;
 			vx_slot_dones(s)->tail++;
 		} else if (which == 4) {

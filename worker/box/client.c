@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define HANDSHAKE_MS 20000
-#define END_MS 2000 /* for a host to end its attempt and sweep; whoever waits for us waits less */
+#define END_MS 2000          /* for a host to end its attempt and sweep; whoever waits for us waits less */
 #define NOT_FOUND_STATUS 127 /* of a shell that did not find a command */
 #define MAX_MAP_LINES 340    /* what the kernel takes */
 
