@@ -2,24 +2,11 @@
 # The memory of a plan: with it and without it the plan is the same, byte for byte, whatever was edited; and it is used when nothing was.
 . "$(dirname "$0")/../lib.sh"
 
-cd "$W" && mkdir ws && cd ws || exit 1
-git init -q . 2>/dev/null
-project() { # NAME [DEPENDENCY...]
-	mkdir -p "packages/$1/src"
-	local n=$1 deps=
-	shift
-	for d in "$@"; do deps="$deps${deps:+,}\"$d\":\"workspace:*\""; done
-	echo "{\"name\":\"$n\",\"version\":\"1.0.0\",\"dependencies\":{$deps}}" >"packages/$n/package.json"
-	cat >"packages/$n/vx.json" <<J
-{"tasks":{"build":{"dependsOn":["^build"],"exec":{"command":"mkdir -p dist && cat src/* >dist/out"},"cache":{"inputs":{"files":["src/**"],"env":["VXT_MODE"]},"outputs":{"files":["dist/**"]}}},
+tasks='{"tasks":{"build":{"dependsOn":["^build"],"exec":{"command":"mkdir -p dist && cat src/* >dist/out"},"cache":{"inputs":{"files":["src/**"],"env":["VXT_MODE"]},"outputs":{"files":["dist/**"]}}},
 "test":{"dependsOn":["build"],"exec":{"command":":"},"cache":{"inputs":{"files":["src/**","!src/*.md"],"workspaceFiles":["base.json"]},"outputs":{"files":[]}}},
-"free":{"dependsOn":["^free"],"exec":{"command":":"}}}}
-J
-	echo "$n" >"packages/$n/src/a.c"
-}
-echo '{"name":"root","private":true,"workspaces":["packages/*"]}' >package.json
+"free":{"dependsOn":["^free"],"exec":{"command":":"}}}}'
+. "$SRC/tests/packages.sh"
 printf 'dist\n.vx\n*.log\n' >.gitignore
-echo '{}' >base.json
 project a
 project b a
 project c a b

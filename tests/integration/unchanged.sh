@@ -2,23 +2,11 @@
 # The memory of a run that had nothing to do: believed while nothing changed, by one look at every file and directory, and never when anything did.
 . "$(dirname "$0")/../lib.sh"
 
-cd "$W" && mkdir ws && cd ws || exit 1
-git init -q . 2>/dev/null
-project() { # NAME [DEPENDENCY...]
-	mkdir -p "packages/$1/src"
-	local n=$1 deps=
-	shift
-	for d in "$@"; do deps="$deps${deps:+,}\"$d\":\"workspace:*\""; done
-	echo "{\"name\":\"$n\",\"version\":\"1.0.0\",\"dependencies\":{$deps}}" >"packages/$n/package.json"
-	cat >"packages/$n/vx.json" <<J
-{"tasks":{"build":{"dependsOn":["^build"],"exec":{"command":"mkdir -p dist/deep && cat src/* >dist/out && cp dist/out dist/deep/copy","env":{"passThrough":["VXT_MODE"]}},"cache":{"inputs":{"files":["src/**"],"env":["VXT_MODE"]},"outputs":{"files":["dist/**"]}}},
-"test":{"dependsOn":["build"],"exec":{"command":":"},"cache":{"inputs":{"files":["src/**"],"workspaceFiles":["base.json"]},"outputs":{"files":[]}}}}}
-J
-	echo "${n}0000" >"packages/$n/src/a.c"
-}
-echo '{"name":"root","private":true,"workspaces":["packages/*"]}' >package.json
+tasks='{"tasks":{"build":{"dependsOn":["^build"],"exec":{"command":"mkdir -p dist/deep && cat src/* >dist/out && cp dist/out dist/deep/copy","env":{"passThrough":["VXT_MODE"]}},"cache":{"inputs":{"files":["src/**"],"env":["VXT_MODE"]},"outputs":{"files":["dist/**"]}}},
+"test":{"dependsOn":["build"],"exec":{"command":":"},"cache":{"inputs":{"files":["src/**"],"workspaceFiles":["base.json"]},"outputs":{"files":[]}}}}}'
+mark=0000 # more letters, so that an edit can keep the size
+. "$SRC/tests/packages.sh"
 printf 'dist\n.vx\n*.log\nyarn.lock\n' >.gitignore
-echo '{}' >base.json
 project a
 project b a
 project c a b
