@@ -174,6 +174,7 @@ static int start(const struct vx_spawn *s, int out, int errout, struct capture *
 	spawn.n_fds = n;
 	spawn.new_session = true;
 	spawn.pgroup = 0;
+	spawn.death_signal = SIGKILL; /* the calling thread waits for it, so that this is our own death */
 	return vx_spawn(&spawn, &c->pid, &c->pidfd, NULL);
 }
 

@@ -61,4 +61,17 @@ if [ -z "$bad" ]; then pass 'killed while it saved'; else fail 'killed while it 
 is 'nothing half done is left' "$(find .vx/stage .vx/journal .vx/cache/v1/tmp -type f 2>/dev/null)" ''
 ok 'no process is left' wait_for 3 none_called "$VX -forkserver"
 
+# a probe, whose key is being made when vx is killed
+workspace "$W/probe"
+tag=88.$$
+project a <<<'{ "tasks": { "build": { "exec": { "command": ":" }, "cache": { "inputs": { "files": ["src/**"], "runtime": ["exec sleep '$tag'"] }, "outputs": { "files": [] } } } } }'
+put p/a/src/x x
+"$VX" run build --all >/dev/null 2>&1 &
+pid=$!
+probe_up() { ! none_called "sleep $tag"; }
+ok 'a probe runs' wait_for 10 probe_up
+kill -KILL $pid
+wait $pid 2>/dev/null
+ok 'vx killed: so is the probe' wait_for 3 none_called "sleep $tag"
+for p in $(called "sleep $tag"); do kill -KILL "$p"; done
 done_testing
