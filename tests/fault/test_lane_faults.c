@@ -245,6 +245,7 @@ static bool restore_under(struct lt *t, int at, size_t way, int m, const char *b
 	assert_int_equal(lt_sh(t, mess[m]), 0);
 	char *messy = lt_tree(vxt_path(t->root, "p"));
 	fault.comes = m == 1 ? vxt_path(t->root, "p/a/dist") : NULL;
+	t->lane->n_causes = 0; /* each is a first one, and told */
 	arm(at, way);
 	assert_true(lt_restore(t, "k", &o, &e));
 	fault.comes = NULL;
