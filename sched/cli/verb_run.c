@@ -71,20 +71,37 @@ static int check_file(const char *option, const char *path, struct vx_err *err)
 	return vx_err_fix(err, "name a file in a directory that is there and writable: %s=PATH", option);
 }
 
+/* Where it is set at all it says one of the documented words. */
+static int check_word(const char *name, const char *one, const char *other, struct vx_err *err)
+{
+	const char *text = getenv(name);
+	if (!text || !*text || vx_streq(text, one) || vx_streq(text, other))
+		return 0;
+	vx_err_set(err, -EINVAL, "%s=%s is not understood", name, text);
+	return vx_err_fix(err, other ? "%s or %s, or leave it unset" : "%s, or leave it unset", one, other);
+}
+
 static int check_opts(const struct vx_run_opts *o, struct vx_err *err)
 {
+	int r = check_word("VX_IO", "uring", "blocking", err);
+	if (!r)
+		r = check_word("VX_FILES", "git", NULL, err);
+	if (r)
+		return r;
 	if (o->frozen && o->no_inference) {
 		vx_err_set(err, -EINVAL, "--framework-inference=false says nothing to --frozen: vx-lock.json holds what was inferred");
 		return vx_err_fix(err, "leave one of the two out");
 	}
 	if (o->dry)
 		return 0;
-	int r = check_file("--summarize", o->summary_path, err);
+	r = check_file("--summarize", o->summary_path, err);
 	if (!r)
 		r = check_file("--profile", o->profile_path, err);
 	if (!r)
 		r = check_file("--report", o->report_html, err);
-	return r ? r : check_file("--report", o->report_markdown, err);
+	if (!r)
+		r = check_file("--report", o->report_markdown, err);
+	return r ? r : check_file("VX_STATS", o->stats_path, err);
 }
 
 int vx_cli_run(int argc, char **argv)
@@ -98,6 +115,8 @@ int vx_cli_run(int argc, char **argv)
 	o.wants_tasks = o.dry != VX_DRY_JSON && o.dry != VX_DRY_FULL; /* the JSON also says what a filter selects */
 	o.start_ns = vx_now_ns();
 	o.stats_path = getenv("VX_STATS");
+	if (o.stats_path && !*o.stats_path)
+		o.stats_path = NULL;
 	static struct vx_plan plan;
 	if (vx_cli_root(&plan, &err) || check_opts(&o, &err))
 		return vx_cli_fail("run", &err);

@@ -66,10 +66,32 @@ static int find_git(struct vx_source *s, struct vx_err *err)
 	return 0;
 }
 
+/* The nearest .git from `dir` upwards, where that is a file or a link and so no repository by itself; else NULL. */
+static const char *dotgit_file(struct vx_source *s, const char *dir)
+{
+	for (const char *d = dir;; d = vx_path_dir(&s->a, d)) {
+		const char *dot = vx_arena_printf(&s->a, "%s/.git", vx_streq(d, "/") ? "" : d);
+		struct stat st;
+		if (lstat(dot, &st) == 0)
+			return S_ISDIR(st.st_mode) ? NULL : dot;
+		if (vx_streq(d, "/"))
+			return NULL;
+	}
+}
+
 static int git_failed(struct vx_source *s, const char *cwd, const struct vx_buf *errout, struct vx_err *err)
 {
 	const char *text = vx_buf_str(errout);
-	if (strstr(text, "not a git repository")) {
+	bool none = strstr(text, "not a git repository") != NULL;
+	const char *dot = none || strstr(text, "invalid gitfile") ? dotgit_file(s, cwd) : NULL;
+	if (dot) { /* a linked worktree or a submodule: `git init` would not bring its repository back */
+		vx_err_set(err, -EIO, "%s leads to no git repository: git says: %.*s", dot, (int)strcspn(text, "\n"), text);
+		vx_err_fix(err,
+			"correct the path in it: where a worktree or its repository was moved, run `git worktree repair` in the repository; in a "
+			"submodule, `git submodule update --init` in the repository around it");
+		return -EIO;
+	}
+	if (none) {
 		vx_err_set(err, -ENOENT, "%s is not in a git repository", s->root);
 		vx_err_fix(err, "run `git init` there: vx takes the list of files, and what to ignore, from git");
 		return -ENOENT;

@@ -3,6 +3,7 @@
 
 #include "vx/arena.h"
 #include "vx/assert.h"
+#include "vx/strs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -140,7 +141,8 @@ struct vx_io *vx_io_new(char *ret_name, size_t cap)
 {
 	const char *want = getenv("VX_IO");
 	if (!want || strcmp(want, "uring") != 0) {
-		snprintf(ret_name, cap, "blocking: %s", want && *want ? "VX_IO=blocking" : "faster here than io_uring (VX_IO=uring asks for it)");
+		snprintf(ret_name, cap, "blocking: %s",
+			vx_streq(want, "blocking") ? "VX_IO=blocking" : "faster here than io_uring (VX_IO=uring asks for it)");
 		return vx_io_blocking_new();
 	}
 	int e = 0;

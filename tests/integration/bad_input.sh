@@ -29,9 +29,31 @@ VX_TASK_TIMEOUT=soon vx run build --all
 one_line 'a limit in the environment that is no number' 'VX_TASK_TIMEOUT=soon'
 VX_KILL_GRACE_MS=-1 vx run build --all
 one_line 'a grace that is no number' 'VX_KILL_GRACE_MS=-1'
-rm -rf .git
+VX_IO=fast vx run build --all
+one_line 'a word that VX_IO has not' 'VX_IO=fast is not understood .uring or blocking'
+VX_FILES=disk vx run build --all
+one_line 'a word that VX_FILES has not' 'VX_FILES=disk is not understood .git'
+VX_FILES=disk vx run build --all --dry
+one_line 'nor for the plan' 'VX_FILES=disk'
+VX_STATS=$W/no/x vx run build --all
+one_line 'counters that cannot be written' "VX_STATS: $W/no/x cannot be written"
+is 'none of these ran anything' "$(ran)" ''
+VX_IO= VX_FILES= VX_STATS= vx run build --all
+is 'set to nothing they are not set' "$rc $(ran) $err" '0 a '
+for text in "gitdir: $W/gone" 'gitdir:' ''; do
+	rm -rf .git
+	printf '%s' "$text" >.git
+	vx run build --all --force
+	one_line "a .git file of \"$text\"" "$PWD/\.git leads to no git repository.*worktree repair"
+	unlike 'where git init would not help' "$err" 'git init'
+done
+rm .git
+ln -s "$W/gone" .git
+vx run build --all --force
+one_line 'a .git that is a dangling link' "$PWD/\.git leads to no git repository"
+rm .git
 vx run build --all
-one_line 'not a repository' 'git'
+one_line 'not a repository' 'git init'
 rm -f "$W/ran"
 vx run build --all --no-cache
 is 'not a repository: what needs no keys runs' "$rc $(ran)" '0 a'
