@@ -102,6 +102,14 @@ int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record
  * be saved, since vx_key_recheck needs them. Nothing happens where they are there already. -errno as vx_key_compute. */
 int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err);
 const struct vx_key_record *vx_key_get(const struct vx_keyer *k, uint32_t task); /* NULL before vx_key_compute */
+/* Of an entry that is among a record's empty_globs; `workspace`: it stands in workspaceFiles. For saying it when the task has run: the files are looked at as
+ * they are now, and the disk is walked. */
+enum vx_key_empty {
+	VX_EMPTY_MEANT, /* it matches what is left out on purpose: own outputs, what a `!` takes away; or, of a definition for all packages, in another one */
+	VX_EMPTY_IGNORED, /* it matches only what git ignores */
+	VX_EMPTY_NOTHING,
+};
+enum vx_key_empty vx_key_why_empty(struct vx_keyer *k, uint32_t task, bool workspace, const char *glob);
 void vx_keyer_ran(struct vx_keyer *k, uint32_t task);
 void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret);
 /* May be called while restores are under way, and again when the run is over: then it is known which directories have come to rest. */

@@ -119,6 +119,7 @@ struct vx_keyer {
 		struct vx_fstat root;            /* ... while the root had this stat, which was old enough */
 		uint32_t mask;
 	} absent;
+	struct vx_map elsewhere;    /* empty.c: turbo's entries -> 1 finds something in some package, 0 nowhere */
 	uint8_t *stable;            /* by task: 0 unknown, 1 yes, 2 preliminary; filled by stable.c */
 	struct vx_seed_state *seed; /* seed.c; NULL without a snapshot */
 	struct vx_keyer_stats st;

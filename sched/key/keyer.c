@@ -63,6 +63,7 @@ void vx_keyer_free(struct vx_keyer *k)
 	free(k->results);
 	free(k->stable);
 	free(k->dirty);
+	vx_map_free(&k->elsewhere);
 	vx_seed_free(k);
 	vx_source_close(k->src);
 	pthread_mutex_destroy(&k->globs_lock);

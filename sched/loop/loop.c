@@ -436,6 +436,7 @@ static void say_not_portable(const struct loop *l)
 static void finish(struct loop *l)
 {
 	say_not_portable(l);
+	loop_say_empty(l);
 	const char *note = l->store ? vx_store_note(l->store) : NULL;
 	if (note && !l->said_note)
 		vx_report_warn(l->report, "vx run: %s", note);

@@ -126,6 +126,9 @@ int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err)
 enum vx_verdict loop_key_late(struct loop *l, uint32_t task);
 bool loop_needs_keys(const struct loop *l);
 
+/* empty.c: at the end, entries of inputs that selected nothing for what has run */
+void loop_say_empty(struct loop *l);
+
 /* act.c */
 void loop_act(struct loop *l, const struct vx_core_decision *d);
 void loop_dispatch(struct loop *l, uint32_t task); /* outputs are clean: hand it to a worker, or hold it until the sandbox is armed */

@@ -362,6 +362,31 @@ static void not_a_repository(void **state)
 	kt_close(&t);
 }
 
+static void why_entries_are_empty(void **state)
+{
+	(void)state;
+	struct kt t;
+	kt_open(&t);
+	vxt_write(t.dir, ".gitignore", "*.log\n");
+	vxt_write(t.dir, "a/src/x", "1");
+	vxt_write(t.dir, "a/src/x.log", "1");
+	vxt_write(t.dir, "a/dist/x", "1");
+	vxt_write(t.dir, "a/in/y.html", "1");
+	kt_project(&t, "a", "a", "a/in");
+	kt_project(&t, "in", "a/in", "");
+	kt_task(&t, 0, "t", "scr/** src/*.log dist/* src/x !src/x **/*.html", "dist/**", "")->cache.workspace_files = kt_list(&t, "b/**");
+	struct vx_keyer *k = kt_keyer(&t);
+	assert_int_equal(kt_compute(k, 0)->empty_globs.n, 6);
+	assert_int_equal(vx_key_why_empty(k, 0, false, "scr/**"), VX_EMPTY_NOTHING);
+	assert_int_equal(vx_key_why_empty(k, 0, false, "src/*.log"), VX_EMPTY_IGNORED);
+	assert_int_equal(vx_key_why_empty(k, 0, false, "dist/*"), VX_EMPTY_MEANT);
+	assert_int_equal(vx_key_why_empty(k, 0, false, "src/x"), VX_EMPTY_MEANT);
+	assert_int_equal(vx_key_why_empty(k, 0, false, "**/*.html"), VX_EMPTY_NOTHING); /* another project's */
+	assert_int_equal(vx_key_why_empty(k, 0, true, "b/**"), VX_EMPTY_NOTHING);
+	vx_keyer_free(k);
+	kt_close(&t);
+}
+
 static void nested_repositories(void **state)
 {
 	(void)state;
@@ -560,6 +585,7 @@ int main(void)
 		cmocka_unit_test(recheck),
 		cmocka_unit_test(runs_are_seen_by_later_keys),
 		cmocka_unit_test(not_a_repository),
+		cmocka_unit_test(why_entries_are_empty),
 		cmocka_unit_test(nested_repositories),
 		cmocka_unit_test(repositories_in_node_modules),
 		cmocka_unit_test(odd_names_and_modes),
