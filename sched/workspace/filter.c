@@ -306,6 +306,21 @@ static uint32_t match_names(struct ctx *x, const char *pattern, bool *hit)
 	return 0;
 }
 
+const char *vx_filter_list(struct vx_strs there, struct vx_arena *a)
+{
+	struct vx_buf b = VX_BUF(800);
+	for (uint32_t i = 0; i < there.n; i++) {
+		if (b.len > 400) {
+			vx_buf_printf(&b, " and %u more", there.n - i);
+			break;
+		}
+		vx_buf_printf(&b, "%s%.100s", i ? ", " : "", there.v[i]);
+	}
+	const char *list = vx_arena_strdup(a, vx_buf_str(&b));
+	vx_buf_free(&b);
+	return list;
+}
+
 const char *vx_filter_nearest(const char *asked, struct vx_strs there)
 {
 	const char *near = vx_nearest(asked, there);
@@ -339,17 +354,7 @@ static int nothing_matches(struct ctx *x, const struct selector *s)
 		return vx_err_fix(x->err, "did you mean \"%s%s\"?", s->tag ? "tag:" : "", near);
 	if (s->tag && !there.n)
 		return vx_err_fix(x->err, "no project has a tag");
-	struct vx_buf b = VX_BUF(800);
-	for (uint32_t i = 0; i < there.n; i++) {
-		if (b.len > 400) {
-			vx_buf_printf(&b, " and %u more", there.n - i);
-			break;
-		}
-		vx_buf_printf(&b, "%s%.100s", i ? ", " : "", there.v[i]);
-	}
-	int r = vx_err_fix(x->err, "there are %s: %s", s->tag ? "tags" : "projects", vx_buf_str(&b));
-	vx_buf_free(&b);
-	return r;
+	return vx_err_fix(x->err, "there are %s: %s", s->tag ? "tags" : "projects", vx_filter_list(there, x->a));
 }
 
 /* Narrows `hit` to the projects that changed, or (pkg...[ref]) that depend on one that did. */

@@ -96,24 +96,15 @@ static int no_tasks_yet(const struct selector *s)
 /* "did you mean ...?", or the list of what there is, cut where it gets long. */
 static int suggest(const struct selector *s, const char *asked, const char *kind, struct vx_strs there)
 {
-	const char *near = vx_filter_nearest(asked, there);
-	struct vx_buf b = VX_BUF(800);
-
-	for (uint32_t i = 0; i < there.n; i++) {
-		if (b.len > 400) {
-			vx_buf_printf(&b, " and %u more", there.n - i);
-			break;
-		}
-		vx_buf_printf(&b, "%s%.100s", i ? ", " : "", there.v[i]);
-	}
+	const char *near = vx_filter_nearest(asked, there), *list = vx_filter_list(there, s->a);
 	int r;
+
 	if (near)
-		r = vx_err_fix(s->err, "did you mean \"%s\"? There %s: %s", near, kind, vx_buf_str(&b));
+		r = vx_err_fix(s->err, "did you mean \"%s\"? There %s: %s", near, kind, list);
 	else if (there.n)
-		r = vx_err_fix(s->err, "there %s: %s", kind, vx_buf_str(&b));
+		r = vx_err_fix(s->err, "there %s: %s", kind, list);
 	else
 		r = no_tasks_yet(s);
-	vx_buf_free(&b);
 	return s->err ? r : -ENOENT;
 }
 

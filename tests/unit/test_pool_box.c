@@ -153,6 +153,18 @@ static pid_t host_of(uint32_t worker)
 	return atoi(host);
 }
 
+/* Runs a task in a sandbox until it has said something, and sends a signal to its box host. Returns the worker. */
+static uint32_t signal_host(const struct vx_task_desc *d, int sig)
+{
+	uint32_t worker;
+
+	need_sandbox();
+	run_until_up(d);
+	worker = vx_region_slot(&vxp_pool->region, 0)->worker_pid;
+	assert_int_equal(kill(host_of(worker), sig), 0);
+	return worker;
+}
+
 /* A box host that is stopped sees neither SIGKILL being asked for nor its worker's end. It is woken for both. */
 static void a_stopped_host_holds_up_nothing(void **state)
 {
@@ -161,10 +173,7 @@ static void a_stopped_host_holds_up_nothing(void **state)
 	uint32_t worker;
 
 	(void)state;
-	need_sandbox();
-	run_until_up(&d);
-	worker = vx_region_slot(&vxp_pool->region, 0)->worker_pid;
-	assert_int_equal(kill(host_of(worker), SIGSTOP), 0);
+	worker = signal_host(&d, SIGSTOP);
 	assert_int_equal(vx_pool_stop(vxp_pool, 0, SIGKILL), 0);
 	vxp_finish(vxp_pool, 0, &r, 5000);
 	assert_int_equal(r.done.end, VX_END_STOPPED);
@@ -180,10 +189,7 @@ static void sandboxed_loses_its_host(void **state)
 	uint32_t worker;
 
 	(void)state;
-	need_sandbox();
-	run_until_up(&d);
-	worker = vx_region_slot(&vxp_pool->region, 0)->worker_pid;
-	assert_int_equal(kill(host_of(worker), SIGKILL), 0);
+	worker = signal_host(&d, SIGKILL);
 	vxp_finish(vxp_pool, 0, &r, 5000);
 	assert_true(r.lost);
 	assert_int_equal(r.done.end, VX_END_LOST);
