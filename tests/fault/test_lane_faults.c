@@ -146,16 +146,24 @@ static const char make_tree[] =
 	"rm -rf p && mkdir -p p/a/dist/sub p/a/dist/empty p/a/gen && echo one >p/a/dist/one && head -c 9000 /dev/urandom >p/a/dist/sub/two && "
 	"ln -s one p/a/dist/link && echo h >p/a/gen/h && for i in 1 2 3 4 5 6; do echo $i >p/a/dist/sub/n$i; done && chmod 640 p/a/dist/one";
 
-static const char no_litter[] =
-	"test -z \"$(find .vx/stage .vx/journal .vx/cache/v1/tmp -mindepth 1 ! -type d 2>/dev/null)\" && test -z \"$(find .vx/stage -mindepth 1 2>/dev/null)\" && "
-	"test -z \"$(find .vx -name 'stamp-*')\"";
+static bool has_stamp(const struct lt *t)
+{
+	char **names = lt_names(vxt_path(t->root, ".vx"));
+	bool has = false;
+	for (char **n = names; n && *n; n++) {
+		has |= strncmp(*n, "stamp-", 6) == 0;
+		free(*n);
+	}
+	free(names);
+	return has;
+}
 
-/* What an unlink that failed left is the next run's to remove. */
+/* What an unlink that failed left is the next run's to remove. Looked at without a shell: it is done for each of thousands of faults. */
 static bool litter(struct lt *t, int op)
 {
 	if (op == VX_IO_UNLINK)
 		assert_int_equal(vx_lane_recover(t->root, NULL), 0);
-	return lt_sh(t, no_litter) != 0;
+	return lt_count(t, ".vx/stage") || lt_count(t, ".vx/journal") || lt_count_below(vxt_path(t->root, ".vx/cache/v1/tmp"), false) || has_stamp(t);
 }
 
 static void verify_clean(struct lt *t)
@@ -235,16 +243,28 @@ static void test_save(void **state)
 	lt_end(&t);
 }
 
-static const char *const mess[] = {"rm -rf p/a/dist p/a/gen", "rm -rf p/a/dist p/a/gen" /* and dist comes between */,
-	"echo other >p/a/dist/one && : >p/a/dist/stray && rm -r p/a/dist/empty && rm p/a/dist/link && mkdir p/a/dist/link", "true"};
+enum mess { M_GONE, M_GONE_AND_COMES /* dist does, between */, M_CHANGED, M_NONE, M_N };
+
+static void make_mess(const struct lt *t, int m)
+{
+	if (m == M_GONE || m == M_GONE_AND_COMES) {
+		assert_int_equal(vx_rm_rf(AT_FDCWD, vxt_path(t->root, "p/a/dist")), 0);
+		assert_int_equal(vx_rm_rf(AT_FDCWD, vxt_path(t->root, "p/a/gen")), 0);
+	} else if (m == M_CHANGED) {
+		vxt_write(t->root, "p/a/dist/one", "other\n");
+		vxt_write(t->root, "p/a/dist/stray", "");
+		assert_int_equal(rmdir(vxt_path(t->root, "p/a/dist/empty")), 0);
+		assert_int_equal(unlink(vxt_path(t->root, "p/a/dist/link")), 0);
+		assert_int_equal(mkdir(vxt_path(t->root, "p/a/dist/link"), 0777), 0);
+	}
+}
 
 static bool restore_under(struct lt *t, int at, size_t way, int m, const char *before)
 {
 	struct vx_lane_event e;
 	struct vx_outputs o = lt_outputs(t, "p/a", "dist/** gen/h");
-	assert_int_equal(lt_sh(t, mess[m]), 0);
-	char *messy = lt_tree(vxt_path(t->root, "p"));
-	fault.comes = m == 1 ? vxt_path(t->root, "p/a/dist") : NULL;
+	make_mess(t, m);
+	fault.comes = m == M_GONE_AND_COMES ? vxt_path(t->root, "p/a/dist") : NULL;
 	t->lane->n_causes = 0; /* each is a first one, and told */
 	arm(at, way);
 	assert_true(lt_restore(t, "k", &o, &e));
@@ -259,7 +279,6 @@ static bool restore_under(struct lt *t, int at, size_t way, int m, const char *b
 		assert_null(strstr(e.text, "damaged")); /* the place failed, not the entry */
 		assert_true(op >= 0);
 	}
-	free(messy);
 	if (litter(t, op))
 		fail_msg("litter after operation %d failed (call %d, way %zu)", op, at, way);
 	assert_true(lt_restore(t, "k", &o, &e));
@@ -280,7 +299,7 @@ static void test_restore(void **state)
 	char *before = lt_tree(vxt_path(t.root, "p"));
 	disarm();
 	assert_true(lt_save(&t, "k", &o, &e));
-	for (int m = 0; m < 4; m++) {
+	for (int m = 0; m < M_N; m++) {
 		int at = 1;
 		for (bool more = true; more; at++)
 			for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways; way += stride())
