@@ -5,11 +5,13 @@
 #include "vx/config.h"
 #include "vx/err.h"
 #include "vx/graph.h"
+#include "vx/keeper.h"
 #include "vx/key.h"
 #include "vx/workspace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +43,8 @@ int main(int argc, char **argv)
 	struct vx_selection sel = {0};
 	struct vx_graph g = {0};
 	char *root = NULL;
+	if (argc > 1 && strcmp(argv[1], "-keeper") == 0)
+		return vx_keeper_main(argc, argv);
 	if (argc < 3) {
 		printf("plan_phases DIR TASK...: skipped, no directory given\n");
 		return 0;

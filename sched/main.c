@@ -1,7 +1,8 @@
-/* vx: the entry. Hidden verbs first (the same image is fork server and box host), then what a person types. */
+/* vx: the entry. Hidden verbs first (the same image is fork server, box host and keeper), then what a person types. */
 #include "cli/cli.h"
 
 #include "vx/assert.h"
+#include "vx/keeper.h"
 #include "vx/pool.h"
 #include "vx/strs.h"
 #include "vx/verbs.h"
@@ -52,6 +53,8 @@ int main(int argc, char **argv)
 		return vx_forkserver_main(argc, argv);
 	if (argc > 1 && !strcmp(argv[1], "-boxhost"))
 		return vx_boxhost_main(argc, argv);
+	if (argc > 1 && !strcmp(argv[1], "-keeper"))
+		return vx_keeper_main(argc, argv);
 	if (!rotate_globals(argc, argv)) {
 		vx_cli_overview(stderr);
 		return 1; /* nothing was asked for: a script that forgot its verb must not pass */

@@ -41,6 +41,7 @@ struct vx_spawn {
 	int join_cgroup_fd;  /* a cgroup.procs descriptor: "0" is written to it before exec; -1 none */
 	int join_cgroup_fd2; /* the same of a second hierarchy (cgroup v1) */
 	bool new_pidns;      /* CLONE_NEWPID for the child */
+	bool keep;           /* vx_spawn_capture alone: below a keeper (vx/keeper.h), so that nothing of it is left, whoever dies */
 };
 
 #define VX_SPAWN_INIT ((struct vx_spawn){.exec_fd = -1, .cwd_fd = -1, .join_cgroup_fd = -1, .join_cgroup_fd2 = -1})
@@ -61,7 +62,9 @@ int vx_which(const char *name, const char *path_var, char *ret);
  * their maxima (-EFBIG, the child killed). `timeout_ms` 0 = none (-ETIMEDOUT). `cancel_fd` >= 0: readable means kill and return -ECANCELED. The
  * child leads its own session, which is killed whole when the call gives up, and also VX_LEFTOVER_READ_MS after the child's exit while a leftover holds its
  * output open (what was read counts; processes that made a session of their own and closed the streams stay: they are daemons). When the caller is killed the
- * child goes with it, but not what that has started. Of s->fds those for 3 and above come along; new_session, pgroup and death_signal are ours to set.
+ * child goes with it, but not what that has started. With s->keep everything that the child has started ends with the call, daemons too, and with the caller;
+ * called from the main thread, in programs whose main knows vx_keeper_main. Of s->fds those for 3 and above come along; new_session, pgroup and death_signal
+ * are ours to set.
  * `*ret_status` is a wait(2) status. */
 int vx_spawn_capture(const struct vx_spawn *s, struct vx_buf *out, struct vx_buf *errout, uint32_t timeout_ms, int cancel_fd, int *ret_status);
 

@@ -54,6 +54,7 @@ static bool node_version(const char *node, unsigned *major, unsigned *minor)
 
 	s.path = node;
 	s.argv = argv;
+	s.keep = true; /* it may be a script of a version manager */
 	bool ok = vx_spawn_capture(&s, &out, NULL, VERSION_TIMEOUT_MS, -1, &status) == 0 && status == 0 &&
 		  sscanf(vx_buf_str(&out), "v%u.%u", major, minor) == 2;
 	vx_buf_free(&out);
@@ -166,6 +167,7 @@ static int run_driver(const struct vx_workspace *ws, const struct runtime *rt, i
 	s.cwd = ws->root;
 	s.fds = fds;
 	s.n_fds = 2;
+	s.keep = true;
 	return vx_spawn_capture(&s, NULL, errout, JS_TIMEOUT_MS, -1, ret_status);
 }
 

@@ -20,6 +20,7 @@ static int run(struct vx_keyer *k, const char *cwd, const char *command, struct 
 	sp.path = "/bin/sh";
 	sp.argv = argv;
 	sp.cwd = cwd;
+	sp.keep = true;
 	int r = vx_spawn_capture(&sp, &out, &errout, 0, k->o.cancel_fd, &ret->status);
 	if (r == 0) {
 		ret->out = vx_arena_strndup(&k->a, vx_buf_str(&out), out.len);

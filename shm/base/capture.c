@@ -3,6 +3,7 @@
 #include "vx/buf.h"
 #include "vx/clock.h"
 #include "vx/fd.h"
+#include "vx/keeper.h"
 #include "vx/limits.h"
 #include "vx/spawn.h"
 
@@ -19,8 +20,9 @@
 
 struct capture {
 	pid_t pid;
-	int pidfd; /* -1 once its exit was seen */
-	int fd[2]; /* read ends of stdout and stderr; -1 at their end */
+	int end_fd;              /* readable when the program has ended; -1 once that was seen */
+	struct vx_keeper keeper; /* where it runs below one */
+	int fd[2];               /* read ends of stdout and stderr; -1 at their end */
 	struct vx_buf *buf[2];
 	uint64_t deadline_ns; /* UINT64_MAX: none */
 	int cancel_fd;
@@ -105,8 +107,8 @@ static int pump(struct capture *c)
 {
 	uint64_t leftover_ns = UINT64_MAX;
 
-	while (c->pidfd >= 0 || c->fd[0] >= 0 || c->fd[1] >= 0) {
-		struct pollfd p[4] = {{c->pidfd, POLLIN, 0}, {c->fd[0], POLLIN, 0}, {c->fd[1], POLLIN, 0}, {c->cancel_fd, POLLIN, 0}};
+	while (c->end_fd >= 0 || c->fd[0] >= 0 || c->fd[1] >= 0) {
+		struct pollfd p[4] = {{c->end_fd, POLLIN, 0}, {c->fd[0], POLLIN, 0}, {c->fd[1], POLLIN, 0}, {c->cancel_fd, POLLIN, 0}};
 		uint64_t until = c->deadline_ns < leftover_ns ? c->deadline_ns : leftover_ns;
 		int n = poll(p, 4, wait_ms(until));
 
@@ -129,7 +131,7 @@ static int pump(struct capture *c)
 		if (p[3].revents & POLLIN)
 			return -ECANCELED;
 		if (p[0].revents) {
-			c->pidfd = -1;
+			c->end_fd = -1;
 			leftover_ns = vx_now_ns() + VX_LEFTOVER_READ_MS * (uint64_t)1000000;
 		}
 		/* A program that floods us never lets poll time out. */
@@ -154,6 +156,18 @@ static int reap(struct capture *c, int r)
 	return r < 0 ? r : status;
 }
 
+static int end_kept(struct capture *c, int r)
+{
+	int status = 0;
+
+	if (r == 0)
+		r = vx_keeper_status(&c->keeper, &status);
+	vx_keeper_end(&c->keeper);
+	vx_close(c->fd[0]);
+	vx_close(c->fd[1]);
+	return r < 0 ? r : status;
+}
+
 /* The caller's further descriptors come along; 0, 1 and 2 are ours. */
 static int start(const struct vx_spawn *s, int out, int errout, struct capture *c)
 {
@@ -172,15 +186,21 @@ static int start(const struct vx_spawn *s, int out, int errout, struct capture *
 	}
 	spawn.fds = fds;
 	spawn.n_fds = n;
+	if (s->keep) {
+		int r = vx_keeper_start(&spawn, &c->keeper);
+
+		c->end_fd = c->keeper.socket;
+		return r;
+	}
 	spawn.new_session = true;
 	spawn.pgroup = 0;
 	spawn.death_signal = SIGKILL; /* the calling thread waits for it, so that this is our own death */
-	return vx_spawn(&spawn, &c->pid, &c->pidfd, NULL);
+	return vx_spawn(&spawn, &c->pid, &c->end_fd, NULL);
 }
 
 int vx_spawn_capture(const struct vx_spawn *s, struct vx_buf *out, struct vx_buf *errout, uint32_t timeout_ms, int cancel_fd, int *ret_status)
 {
-	struct capture c = {.pidfd = -1, .fd = {-1, -1}, .buf = {out, errout}, .cancel_fd = cancel_fd};
+	struct capture c = {.end_fd = -1, .fd = {-1, -1}, .buf = {out, errout}, .cancel_fd = cancel_fd};
 	int p1[2], p2[2];
 
 	int r = vx_pipe(p1);
@@ -206,8 +226,9 @@ int vx_spawn_capture(const struct vx_spawn *s, struct vx_buf *out, struct vx_buf
 		return r;
 	}
 
-	int pidfd = c.pidfd;
-	r = reap(&c, pump(&c));
+	int pidfd = s->keep ? -1 : c.end_fd;
+	r = pump(&c);
+	r = s->keep ? end_kept(&c, r) : reap(&c, r);
 	vx_close(pidfd);
 	if (r < 0)
 		return r;

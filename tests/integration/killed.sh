@@ -61,17 +61,51 @@ if [ -z "$bad" ]; then pass 'killed while it saved'; else fail 'killed while it 
 is 'nothing half done is left' "$(find .vx/stage .vx/journal .vx/cache/v1/tmp -type f 2>/dev/null)" ''
 ok 'no process is left' wait_for 3 none_called "$VX -forkserver"
 
-# a probe, whose key is being made when vx is killed
-workspace "$W/probe"
+# What runs while keys are made, when vx is killed, alone or with one of the two keepers: nothing of it is left, in whatever session.
 tag=88.$$
-project a <<<'{ "tasks": { "build": { "exec": { "command": ":" }, "cache": { "inputs": { "files": ["src/**"], "runtime": ["exec sleep '$tag'"] }, "outputs": { "files": [] } } } } }'
+cat >"$W/nest" <<EOF
+#!/bin/sh
+setsid sh -c 'trap "" TERM HUP; (setsid sleep $tag &) ; sleep $tag' </dev/null >/dev/null 2>&1 &
+exec sleep $tag
+EOF
+chmod +x "$W/nest"
+up() { [ "$(called "sleep $tag" | wc -l)" -ge 4 ]; }
+# vx_with WHAT: kills while WHAT runs
+vx_with() {
+	local who pid outer inner
+	for who in vx vx+outer vx+inner; do
+		"$VX" run build --all >/dev/null 2>&1 &
+		pid=$!
+		ok "$1 runs ($who)" wait_for 10 up
+		outer=$(ps -o pid= --ppid $pid | tr -d ' ' | while read -r c; do grep -qz -- '-keeper' "/proc/$c/cmdline" && echo "$c"; done)
+		inner=$(ps -o pid= --ppid "${outer:-0}" | tr -d ' ')
+		case $who in
+		vx) kill -KILL $pid ;;
+		vx+outer) kill -KILL $pid $outer ;;
+		vx+inner) kill -KILL $inner $pid ;;
+		esac
+		wait $pid 2>/dev/null
+		ok "$1, $who killed: nothing is left" wait_for 5 none_called "sleep $tag"
+		ok "$1, $who killed: no keeper either" all_gone 3 $outer $inner
+		for p in $(called "sleep $tag"); do kill -KILL "$p"; done
+	done
+}
+
+workspace "$W/probe"
+project a <<<'{ "tasks": { "build": { "exec": { "command": ":" }, "cache": { "inputs": { "files": ["src/**"], "runtime": ["exec '"$W/nest"'"] }, "outputs": { "files": [] } } } } }'
 put p/a/src/x x
-"$VX" run build --all >/dev/null 2>&1 &
-pid=$!
-probe_up() { ! none_called "sleep $tag"; }
-ok 'a probe runs' wait_for 10 probe_up
-kill -KILL $pid
-wait $pid 2>/dev/null
-ok 'vx killed: so is the probe' wait_for 3 none_called "sleep $tag"
-for p in $(called "sleep $tag"); do kill -KILL "$p"; done
+vx_with 'a probe'
+
+# ... and when it ends by itself
+project a <<<'{ "tasks": { "build": { "exec": { "command": ":" }, "cache": { "inputs": { "files": ["src/**"], "runtime": ["setsid sleep '$tag' >/dev/null 2>&1 & echo x"] }, "outputs": { "files": [] } } } } }'
+vx run build --all
+is 'a probe that leaves a daemon' "$rc" 0
+ok 'it is ended with the probe' none_called "sleep $tag"
+
+if command -v node >/dev/null; then
+	workspace "$W/config"
+	put p/a/package.json '{ "name": "a" }'
+	put p/a/vx.config.mjs "import { execFileSync } from 'node:child_process'; execFileSync('$W/nest', { stdio: 'ignore' }); export default { tasks: {} };"
+	vx_with 'a configuration'
+fi
 done_testing

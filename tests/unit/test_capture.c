@@ -193,10 +193,135 @@ static void no_such_program(void **state)
 	assert_int_equal(status, -1);
 }
 
+/* ---- below a keeper ---- */
+
+static int kept(const char *script, uint32_t timeout_ms, int cancel_fd)
+{
+	struct vx_spawn s = VX_SPAWN_INIT;
+	const char *argv[] = {"sh", "-c", script, NULL};
+	int before = vxt_open_fds();
+
+	s.path = "/bin/sh";
+	s.argv = argv;
+	s.keep = true;
+	int r = vx_spawn_capture(&s, &out, &err, timeout_ms, cancel_fd, &status);
+	assert_int_equal(vxt_open_fds(), before);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	return r;
+}
+
+static void kept_says_the_same(void **state)
+{
+	(void)state;
+	assert_int_equal(kept("echo o; echo e >&2; cat; exit 3", 0, -1), 0);
+	assert_string_equal(vx_buf_str(&out), "o\n");
+	assert_string_equal(vx_buf_str(&err), "e\n");
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+	assert_int_equal(kept("kill -TERM $$", 10000, -1), 0);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	vx_buf_clear(&out);
+	assert_int_equal(kept("i=0; while [ $i -lt 300 ]; do printf '%01000d' 0; printf '%01000d' 0 >&2; i=$((i+1)); done", 0, -1), 0);
+	assert_int_equal(out.len, 300000);
+	out.max = 400000;
+	assert_int_equal(kept("yes", 0, -1), -EFBIG);
+}
+
+static void kept_gets_descriptors_and_directory(void **state)
+{
+	struct vx_spawn s = VX_SPAWN_INIT;
+	const char *argv[] = {"sh", "-c", "cat <&3; echo there >&4; pwd; ls /proc/self/fd | wc -w; echo \"$X\"", NULL},
+		   *envp[] = {"X=y z", "PATH=/usr/bin:/bin", NULL};
+	int fd = vx_memfd("x"), other = vx_memfd("y");
+	struct vx_spawn_fd fds[] = {{fd, 3}, {other, 4}};
+	char text[16] = "";
+
+	(void)state;
+	vx_write_full(fd, "hello\n", 6);
+	lseek(fd, 0, SEEK_SET);
+	s.path = "/bin/sh";
+	s.argv = argv;
+	s.envp = envp;
+	s.cwd = "/usr";
+	s.fds = fds;
+	s.n_fds = 2;
+	s.keep = true;
+	assert_int_equal(vx_spawn_capture(&s, &out, NULL, 0, -1, &status), 0);
+	assert_string_equal(vx_buf_str(&out), "hello\n/usr\n6\ny z\n"); /* the sixth is that of ls */
+	assert_int_equal(pread(other, text, sizeof text, 0), 6);
+	assert_string_equal(text, "there\n");
+	vx_close(fd);
+	vx_close(other);
+}
+
+static void kept_cannot_be_started(void **state)
+{
+	struct vx_spawn s = VX_SPAWN_INIT;
+	const char *argv[] = {"x", NULL};
+
+	(void)state;
+	s.path = "/no/such/program";
+	s.argv = argv;
+	s.keep = true;
+	assert_int_equal(vx_spawn_capture(&s, &out, &err, 0, -1, &status), -ENOENT);
+	assert_int_equal(status, -1);
+	s.path = "/bin/sh";
+	s.cwd = "/no/such/directory";
+	assert_int_equal(vx_spawn_capture(&s, &out, &err, 0, -1, &status), -ENOENT);
+}
+
+/* Whatever the program leaves is ended with the call, in whatever session, however it ends. */
+static void nothing_kept_is_left(void **state)
+{
+	static const char *const endings[] = {"exit 0", "wait", "kill -9 $$", "yes"};
+
+	(void)state;
+	out.max = 400000;
+	for (size_t i = 0; i < 4; i++) {
+		char script[256];
+
+		snprintf(script, sizeof script, "setsid sh -c 'trap \"\" TERM HUP; sleep 100 & sleep 101' >/dev/null 2>&1 & echo $!; sleep .05; %s",
+			endings[i]);
+		vx_buf_clear(&out);
+		assert_int_equal(kept(script, 400, -1), i == 0 || i == 2 ? 0 : i == 1 ? -ETIMEDOUT : -EFBIG);
+		gone();
+	}
+}
+
+/* A keeper that dies takes all of it along; two that die leave it to us. */
+static void keepers_are_killed(void **state)
+{
+	static const char *const kills[] = {"$inner", "$outer", "$outer $inner"};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		char script[400];
+
+		snprintf(script, sizeof script,
+			"setsid sleep 100 >/dev/null 2>&1 & echo $!; inner=$PPID; outer=$(sed 's/.*) . \\([0-9]*\\).*/\\1/' /proc/$inner/stat); sleep .05; kill -9 %s; "
+			"sleep 100",
+			kills[i]);
+		vx_buf_clear(&out);
+		assert_int_equal(kept(script, 20000, -1), 0);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		gone();
+	}
+}
+
+/* Stopped keepers are woken to end. */
+static void keepers_are_stopped(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		kept("setsid sleep 100 >/dev/null 2>&1 & echo $!; kill -STOP $(sed 's/.*) . \\([0-9]*\\).*/\\1/' /proc/$PPID/stat)", 20000, -1), 0);
+	assert_int_equal(status, 0);
+	gone();
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-int main(void)
+int main(int argc, char **argv)
 {
+	vxt_keeper(argc, argv);
 	const struct CMUnitTest tests[] = {
 		TEST(both_streams_and_status),
 		TEST(much_on_both_streams),
@@ -209,6 +334,12 @@ int main(void)
 		TEST(cancelled),
 		TEST(leftovers),
 		TEST(no_such_program),
+		TEST(kept_says_the_same),
+		TEST(kept_gets_descriptors_and_directory),
+		TEST(kept_cannot_be_started),
+		TEST(nothing_kept_is_left),
+		TEST(keepers_are_killed),
+		TEST(keepers_are_stopped),
 	};
 
 	return cmocka_run_group_tests_name("capture", tests, NULL, NULL);

@@ -234,8 +234,9 @@ static void test_kept(void **state)
 	plan_close(&p);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	vxt_keeper(argc, argv);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_runs_without_one),
 		cmocka_unit_test(test_two_configurations),

@@ -572,8 +572,9 @@ static void env_select(void **state)
 	vx_arena_free(&t.a);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	vxt_keeper(argc, argv);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(input_set),
 		cmocka_unit_test(identities_are_gits),

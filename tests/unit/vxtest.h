@@ -22,8 +22,16 @@
 #include <unistd.h>
 
 #include "vx/fd.h"
+#include "vx/keeper.h"
 
 #define VXT_UNUSED __attribute__((unused))
+
+/* main() of a test that runs probes, configurations that are programs, or vx_spawn_capture with `keep` begins with this: it is its own keeper. */
+VXT_UNUSED static void vxt_keeper(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "-keeper") == 0)
+		exit(vx_keeper_main(argc, argv));
+}
 
 /* A new directory below TMPDIR or /tmp. malloc'ed; vxt_rm removes and frees. */
 VXT_UNUSED static char *vxt_tmpdir(void)
