@@ -88,6 +88,7 @@ struct vx_keyer_opts {
 
 struct vx_keyer_stats {
 	uint32_t gits;                    /* git processes started */
+	uint32_t lists;                   /* directories listed with what is below, the whole first */
 	uint32_t index_ids, hashed, memo; /* identities by source */
 	uint32_t probes;                  /* runtime commands run */
 	uint32_t taken;                   /* keys taken over from a snapshot */

@@ -12,7 +12,12 @@ struct vx_dir_memory {
 	struct vx_fstat st;
 	uint32_t n_names, bytes;
 	const char *names; /* n_names times: a type (DT_...) as one byte, the name, a NUL */
+	uint32_t has;      /* VX_DIR_..., of what this run lists; not kept */
 };
+#define VX_DIR_IGNORE 1U /* a .gitignore that is no link */
+#define VX_DIR_ATTRS 2U  /* the same of .gitattributes */
+#define VX_DIR_GIT 4U    /* something named .git */
+#define VX_DIR_BELOW 8U  /* directories, or what may be one */
 
 struct vx_wtmem;
 

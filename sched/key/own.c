@@ -148,7 +148,7 @@ static int list_repo(struct vx_source *s, const struct vx_repo *r, const char *d
 	struct vx_own *o = s->own;
 	struct vx_strlist nested = {0};
 	struct vx_scan_opts mine = *opts;
-	mine.rules = o->seen ? r->rules : NULL; /* the first list reads each file once anyhow */
+	mine.rules = r->rules;
 	int res = vx_scan(r, dir, &mine, a, out, &nested, why, cap);
 	for (uint32_t i = 0; i < nested.n && res == 0; i++) {
 		struct vx_repo *inner;
@@ -236,6 +236,8 @@ int vx_own_list_first(struct vx_source *s, char *why, size_t cap)
 		return give_up(s);
 	vx_files_sort_unique(&s->first);
 	s->first_ready = true;
+	for (uint32_t i = 0; i < o->n; i++)
+		vx_rule_memo_first_done(o->repos[i]->rules);
 	if (s->memory)
 		vx_own_distrust(s);
 	return 0;
@@ -325,6 +327,16 @@ int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct
 		return vx_err_set(err, res < 0 ? res : -EIO, "%s: %s", s->root, why);
 	vx_files_sort_unique(out);
 	return 0;
+}
+
+int vx_own_same(struct vx_source *s, const char *dir)
+{
+	pthread_mutex_lock(&s->own->lock);
+	const struct vx_repo *r = s->own->repos[0];
+	bool alone = s->own->n == 1;
+	pthread_mutex_unlock(&s->own->lock);
+	const struct vx_wtseen *known = alone && !*r->prefix ? seen(s->own) : NULL;
+	return known ? vx_scan_same(r, dir, known) : 0;
 }
 
 int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err)

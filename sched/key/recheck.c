@@ -1,9 +1,11 @@
 /* Have the inputs of a record moved since its key was taken? Any thread: nothing of the keyer is changed, and what is allocated is this call's own. */
 #include "key_int.h"
+#include "scan.h"
 
 #include "vx/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +35,20 @@ static bool makes(struct vx_keyer *k, const struct record *r, const char *path)
 	return (!n || (strncmp(path, dir, n - 1) == 0 && path[n - 1] == '/')) && vx_globset_match(dg->outs, path + n, strlen(path + n));
 }
 
+/* One look: the same inode, unchanged since it was hashed. By whatever way it is reached, its bytes are those. */
+static bool as_it_was(struct vx_keyer *k, const struct vx_key_input *in)
+{
+	struct stat st;
+	struct vx_fstat now;
+	if (fstatat(vx_source_fd(k->src), in->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	vx_fstat_of(&st, &now);
+	struct vx_fstat was = {in->size, in->mtime_ns, in->ctime_ns, in->ino, now.dev};
+	bool exec = vx_source_trusts_exec(k->src);
+	return vx_fstat_equal(&now, &was) && !vx_fstat_racy(&was, in->looked_ns) && vx_git_mode(st.st_mode, true) &&
+	       (!exec || vx_git_mode(st.st_mode, true) == in->mode);
+}
+
 /* With a record a file that has been written since counts as moved though its bytes are the same again, for nobody knows what they were in between;
  * but for what the command makes. */
 static int input_moved(struct vx_keyer *k, const struct record *of, const struct vx_key_input *in)
@@ -40,6 +56,8 @@ static int input_moved(struct vx_keyer *k, const struct record *of, const struct
 	int fd = vx_source_fd(k->src);
 	bool exec = vx_source_trusts_exec(k->src);
 	struct vx_file f = {.path = in->path};
+	if (as_it_was(k, in))
+		return 0;
 	int r = vx_identity_look(fd, in->path, exec, &f);
 	if (r == -ENOENT)
 		return 1;
@@ -132,12 +150,49 @@ static bool seen_same(struct vx_keyer *k, const struct vx_file *now, const struc
 	       !vx_fstat_racy(&was, in->looked_ns);
 }
 
+static bool is_input(const struct record *r, const char *path)
+{
+	uint32_t lo = 0, hi = r->pub.n_inputs;
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+		int c = strcmp(r->pub.inputs[mid].path, path);
+		if (c == 0)
+			return true;
+		if (c < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return false;
+}
+
+/* Would the same paths be chosen now? True only where directories prove it: the lists that they were chosen from cannot have changed since the run's first one. */
+static bool same_set(struct vx_keyer *k, const struct record *r, struct vx_arena *a)
+{
+	const struct vx_task *t = &k->g->tasks[r->pub.task];
+	const struct decl_globs *dg;
+	struct vx_strlist roots = {0};
+	if (t->decl->dialect == VX_DIALECT_TURBO || vx_key_globs(k, t->decl, &dg, NULL) < 0)
+		return false;
+	vx_key_input_roots(k, r->pub.task, dg, a, &roots);
+	for (uint32_t i = 0; i < roots.n; i++) {
+		int same = vx_source_same(k->src, roots.v[i]);
+		if (!same || (same == VX_SAME_FILE && !is_input(r, roots.v[i])))
+			return false; /* what is gone is missed when each input is looked at */
+	}
+	return true;
+}
+
 /* Names the first path that is in one of the sets only, or whose file moved. */
 static int set_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
 {
 	struct vx_arena a = {0};
 	struct vx_files now = {0};
 	uint64_t since_ns = vx_wall_ns();
+	if (same_set(k, r, &a)) {
+		vx_arena_free(&a);
+		return each_moved(k, r, ret_what, cap);
+	}
 	int res = choose_now(k, r, &a, &now);
 	uint32_t i = 0;
 	for (; res == 0 && (i < now.n || i < r->pub.n_inputs); i++) {

@@ -18,7 +18,8 @@
 #define MAX_RULES_BYTES (100U << 20) /* one file, as git */
 
 struct kept {
-	struct vx_fstat st;
+	struct vx_fstat st; /* all 0: too young to be known again */
+	bool first;         /* as the first list found it */
 	const struct vx_rules *up, *rules;
 };
 
@@ -29,6 +30,7 @@ struct vx_rule_memo {
 	struct kept *v;
 	uint32_t n, cap;
 	struct vx_map lasting; /* rules that others may hang on, by address */
+	bool first_done;
 };
 
 static void lasts(struct vx_rule_memo *m, const struct vx_rules *r)
@@ -74,6 +76,16 @@ static const struct vx_rules *parse(const struct vx_rule_file *f, const char *te
 	return f->attrs ? vx_attr_parse(text, n, f->dir, f->up, a) : vx_ignore_parse(text, n, f->dir, f->up, a);
 }
 
+static void note(struct vx_rule_memo *m, const char *key, const struct kept *k)
+{
+	if (m->n == m->cap) {
+		m->cap = m->cap ? m->cap * 2 : 16;
+		m->v = vx_xrealloc(m->v, m->cap * sizeof *m->v);
+	}
+	m->v[m->n] = *k;
+	vx_map_set(&m->by_path, vx_arena_strdup(&m->a, key), strlen(key), m->n++);
+}
+
 /* Parses into the memo; NULL: what it hangs on does not last. */
 static const struct vx_rules *keep(
 	struct vx_rule_memo *m, const char *key, const struct vx_fstat *st, const struct vx_rule_file *f, const char *text, size_t n)
@@ -84,16 +96,48 @@ static const struct vx_rules *keep(
 		struct vx_rule_file own = *f;
 		own.dir = vx_arena_strdup(&m->a, f->dir);
 		r = parse(&own, text, n, &m->a);
-		if (m->n == m->cap) {
-			m->cap = m->cap ? m->cap * 2 : 16;
-			m->v = vx_xrealloc(m->v, m->cap * sizeof *m->v);
-		}
-		m->v[m->n] = (struct kept){*st, f->up, r};
-		vx_map_set(&m->by_path, vx_arena_strdup(&m->a, key), strlen(key), m->n++);
+		note(m, key, &(struct kept){*st, !m->first_done, f->up, r});
 		lasts(m, r);
+	} else if (!m->first_done) {
+		note(m, key, &(struct kept){.first = true});
 	}
 	pthread_mutex_unlock(&m->lock);
 	return r;
+}
+
+/* That there is one which is not kept. */
+static void keep_presence(struct vx_rule_memo *m, const char *key)
+{
+	pthread_mutex_lock(&m->lock);
+	if (!m->first_done)
+		note(m, key, &(struct kept){.first = true});
+	pthread_mutex_unlock(&m->lock);
+}
+
+void vx_rule_memo_first_done(struct vx_rule_memo *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->first_done = true;
+	pthread_mutex_unlock(&m->lock);
+}
+
+bool vx_rule_same(struct vx_rule_memo *m, int top_fd, const char *dir)
+{
+	char key[VX_MAX_PATH + 1] = "i";
+	struct stat st;
+	struct vx_fstat now = {0};
+	if (snprintf(key + 1, sizeof key - 1, "%s%s.gitignore", dir, *dir ? "/" : "") >= (int)sizeof key - 1)
+		return false;
+	bool there = fstatat(top_fd, key + 1, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (there)
+		vx_fstat_of(&st, &now);
+	else if (errno != ENOENT)
+		return false;
+	pthread_mutex_lock(&m->lock);
+	uint32_t i = vx_map_gets(&m->by_path, key);
+	bool same = there ? i != VX_MAP_NONE && m->v[i].first && m->v[i].st.ino && vx_fstat_equal(&m->v[i].st, &now) : i == VX_MAP_NONE;
+	pthread_mutex_unlock(&m->lock);
+	return same;
 }
 
 static int failed(int error, const char *what, const char **ret_why)
@@ -139,7 +183,11 @@ int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct
 	if (n >= 0 && (size_t)n < cap) {
 		vx_fstat_of(&st, &seen);
 		*ret_since_ns = seen.ctime_ns;
-		const struct vx_rules *kept = memo && !vx_fstat_racy(&seen, looked_ns) ? keep(memo, key, &seen, f, text, (size_t)n) : NULL;
+		const struct vx_rules *kept = NULL;
+		if (memo && !vx_fstat_racy(&seen, looked_ns))
+			kept = keep(memo, key, &seen, f, text, (size_t)n);
+		else if (memo)
+			keep_presence(memo, key);
 		*ret = kept ? kept : parse(f, text, (size_t)n, a);
 	}
 	free(text);

@@ -382,21 +382,22 @@ static int read_listing(struct worker *w, int fd, uint32_t *ret_names)
 }
 
 /* The names in a listing that are more than names. */
-struct special {
-	bool ignore, attrs, git;
-};
-
-static struct special special_names(const struct vx_dir_memory *d)
+static uint32_t special_names(const struct vx_dir_memory *d)
 {
-	struct special has = {0};
+	uint32_t has = 0;
 	const char *p = d->names;
 	for (uint32_t i = 0; i < d->n_names; i++, p += strlen(p) + 1) {
 		unsigned char type = (unsigned char)*p++;
+		if (type == DT_DIR || type == DT_UNKNOWN)
+			has |= VX_DIR_BELOW;
 		if (p[0] != '.' || p[1] != 'g')
 			continue;
-		has.ignore |= type != DT_LNK && strcmp(p, ".gitignore") == 0;
-		has.attrs |= type != DT_LNK && strcmp(p, ".gitattributes") == 0;
-		has.git |= strcmp(p, ".git") == 0;
+		if (type != DT_LNK && strcmp(p, ".gitignore") == 0)
+			has |= VX_DIR_IGNORE;
+		if (type != DT_LNK && strcmp(p, ".gitattributes") == 0)
+			has |= VX_DIR_ATTRS;
+		if (strcmp(p, ".git") == 0)
+			has |= VX_DIR_GIT;
 	}
 	return has;
 }
@@ -404,15 +405,14 @@ static struct special special_names(const struct vx_dir_memory *d)
 /* A listing in hand: the special names first, then all. */
 static int on_listing(struct worker *w, struct job *j, const struct vx_dir_memory *d, int dir_fd)
 {
-	struct special has = special_names(d);
 	const char *p;
-	if (has.git && j->len && j->lo == j->hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", w->s->repo->git.worktree, j->path))) {
+	if (d->has & VX_DIR_GIT && j->len && j->lo == j->hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", w->s->repo->git.worktree, j->path))) {
 		vx_strlist_add(&w->nested, w->a, emitted(w, j->path, false));
 		return 0;
 	}
-	if (has.attrs)
+	if (d->has & VX_DIR_ATTRS)
 		w->attr_places += vx_scan_place(*w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path);
-	int r = enter(w, j, has.ignore, has.attrs);
+	int r = enter(w, j, d->has & VX_DIR_IGNORE, d->has & VX_DIR_ATTRS);
 	memcpy(w->path, j->path, j->len);
 	if (j->len)
 		w->path[j->len] = '/';
@@ -466,6 +466,7 @@ static int run_job(struct worker *w, struct job *j)
 	const char *path = j->len ? j->path : ".";
 	struct vx_dir_memory d = {0};
 	if (from_memory(w, j, NULL, &d)) {
+		d.has = special_names(&d);
 		remember(w, j, &d, false);
 		return on_listing(w, j, &d, s->repo->top_fd);
 	}
@@ -479,6 +480,7 @@ static int run_job(struct worker *w, struct job *j)
 	}
 	d.names = w->list;
 	d.bytes = (uint32_t)w->list_n;
+	d.has = special_names(&d);
 	vx_fstat_of(&st, &d.st);
 	if (!vx_fstat_racy(&d.st, looked_ns))
 		remember(w, j, &d, true);
@@ -536,8 +538,8 @@ static int enter_passing(struct worker *w, struct job *j, const struct stat *st,
 {
 	struct vx_dir_memory d;
 	if (st && from_memory(w, j, st, &d)) {
-		struct special has = special_names(&d);
-		return enter(w, j, has.ignore, has.attrs);
+		d.has = special_names(&d);
+		return enter(w, j, d.has & VX_DIR_IGNORE, d.has & VX_DIR_ATTRS);
 	}
 	unsigned char ti = type_at(w->s, vx_arena_printf(w->a, "%s.gitignore", up)),
 		      ta = type_at(w->s, vx_arena_printf(w->a, "%s.gitattributes", up));

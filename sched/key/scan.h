@@ -38,6 +38,13 @@ struct vx_scan_opts {
  * directories of repositories found to `nested`. 0; 1 not understood (`why`); -errno. */
 int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o, struct vx_arena *a, struct vx_files *out,
 	struct vx_strlist *nested, char *why, size_t cap);
+/* Is it certain, by looks at directories and files of rules alone, that a scan of `dir` would emit the paths that the first one of this run (`seen`, and the
+ * repository's memo of rules) emitted? VX_SAME: yes. Where it is no directory now, only what the way to it says is certain: VX_SAME_FILE, a file or a link, which is emitted if it was before;
+ * VX_SAME_GONE, nothing. 0: not known. Any thread. */
+#define VX_SAME 1
+#define VX_SAME_FILE 2
+#define VX_SAME_GONE 3
+int vx_scan_same(const struct vx_repo *r, const char *dir, const struct vx_wtseen *seen);
 /* A number for a path, of this format of memories for ever: sums of them tell sets apart. */
 uint64_t vx_scan_place(const char *path);
 /* Would an untracked path (relative to the worktree) be ignored? 0, 1 not understood, -errno. */

@@ -105,6 +105,7 @@ void vx_source_close(struct vx_source *s)
 
 int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
 {
+	atomic_fetch_add(&s->lists, 1);
 	if (!*dir && s->first_ready) {
 		s->first_ready = false;
 		*out = s->first;
@@ -112,6 +113,11 @@ int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, str
 		return 0;
 	}
 	return s->own ? vx_own_list(s, dir, a, out, err) : vx_git_list(s, dir, a, out, err);
+}
+
+int vx_source_same(struct vx_source *s, const char *dir)
+{
+	return s->own ? vx_own_same(s, dir) : 0;
 }
 
 int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err)
@@ -154,6 +160,11 @@ int vx_source_fd(const struct vx_source *s)
 const char *vx_source_why(const struct vx_source *s)
 {
 	return s->why;
+}
+
+uint32_t vx_source_lists(const struct vx_source *s)
+{
+	return atomic_load(&s->lists);
 }
 
 uint32_t vx_source_gits(const struct vx_source *s)

@@ -23,6 +23,8 @@ void vx_source_close(struct vx_source *s);
 /* Appends what `dir` holds ("" the whole workspace; it may name a file) to `out`: only what is on disk as a file or a link, sorted. An id is given only where the
  * index entry is provably clean. A directory that is not there holds nothing. */
 int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
+/* Would a list of `dir` name what the first list of the source named there, as far as looks at directories tell? As vx_scan_same (scan.h). Any thread. */
+int vx_source_same(struct vx_source *s, const char *dir);
 /* Would git ignore this path, which it does not track? */
 int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 /* Keeps what the first list and the identities in `table` have shown for the next run. */
@@ -36,5 +38,6 @@ bool vx_source_trusts_exec(const struct vx_source *s);
 int vx_source_fd(const struct vx_source *s);          /* the root; the source's own */
 const char *vx_source_why(const struct vx_source *s); /* "index", or "git: <reason>" */
 uint32_t vx_source_gits(const struct vx_source *s);   /* git processes so far */
+uint32_t vx_source_lists(const struct vx_source *s);  /* calls of vx_source_list so far */
 
 #endif

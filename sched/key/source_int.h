@@ -19,7 +19,7 @@ struct vx_source {
 	enum vx_oid_kind kind;
 	bool trust_exec;
 	char why[256];
-	_Atomic uint32_t gits;
+	_Atomic uint32_t gits, lists;
 	struct vx_arena a; /* lives as long as the source; open and the first list only */
 	const char *git;   /* path of the program, found when first needed */
 	const char *const *git_env;
@@ -38,6 +38,7 @@ int vx_own_open(struct vx_source *s, char *why, size_t cap);
 int vx_own_list_first(struct vx_source *s, char *why, size_t cap); /* all of it, once; what was opened is closed where it fails */
 void vx_own_close(struct vx_own *o);
 int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
+int vx_own_same(struct vx_source *s, const char *dir);
 int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 bool vx_own_tracked(const struct vx_own *o, const char *path);
 struct vx_unchanged;

@@ -109,6 +109,7 @@ int64_t vx_io_call(struct vx_io_step *s, int fd);
 /* Short forms over vx_io_sys, for what is not counted. All return >= 0 or -errno. */
 int vx_io_open_at(struct vx_io *io, int dirfd, const char *path, int flags, mode_t mode);
 int vx_io_open_beneath(struct vx_io *io, int dirfd, const char *path, int flags, mode_t mode);
+int vx_io_open_quiet(struct vx_io *io, int dirfd, const char *path, int flags); /* the same, leaving no access time where that is allowed */
 int vx_io_stat_at(struct vx_io *io, int dirfd, const char *path, struct stat *st);
 int vx_io_stat_fd(struct vx_io *io, int fd, struct stat *st);
 void vx_io_close_fd(struct vx_io *io, int fd);

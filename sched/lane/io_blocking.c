@@ -244,6 +244,12 @@ int vx_io_open_beneath(struct vx_io *io, int dirfd, const char *path, int flags,
 	return (int)vx_io_sys(io, &s);
 }
 
+int vx_io_open_quiet(struct vx_io *io, int dirfd, const char *path, int flags)
+{
+	int fd = vx_io_open_beneath(io, dirfd, path, flags | O_NOATIME, 0);
+	return fd == -EPERM ? vx_io_open_beneath(io, dirfd, path, flags, 0) : fd;
+}
+
 int vx_io_stat_at(struct vx_io *io, int dirfd, const char *path, struct stat *st)
 {
 	struct vx_io_step s = {.op = VX_IO_STAT, .dirfd = dirfd, .path = path, .st = st};

@@ -235,7 +235,7 @@ static int changed(const struct vx_out *o, struct vx_fail *f)
 
 static int read_plain(struct vx_hand *h, const struct vx_out *o, void *at, struct vx_fail *f)
 {
-	int fd = vx_io_open_beneath(h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	int fd = vx_io_open_quiet(h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return vx_fail_set(f, fd, "open", "%s", o->seen.path);
 	int64_t n = vx_io_read_at(h->io, fd, at, o->seen.size, 0);
@@ -257,8 +257,11 @@ static int read_ringed(struct vx_hand *h, const struct vx_walk *w, uint8_t **at,
 		if (!at[i])
 			continue;
 		struct vx_io_step *s = v + 3 * (size_t)k;
-		s[0] = (struct vx_io_step){
-			.op = VX_IO_OPEN, .beneath = true, .dirfd = h->l->root_fd, .path = o->seen.path, .flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK};
+		s[0] = (struct vx_io_step){.op = VX_IO_OPEN,
+			.beneath = true,
+			.dirfd = h->l->root_fd,
+			.path = o->seen.path,
+			.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME};
 		s[1] = (struct vx_io_step){.op = VX_IO_READ, .fd = VX_IO_CHAINED, .buf = at[i], .n = o->seen.size};
 		s[2] = (struct vx_io_step){.op = VX_IO_CLOSE, .fd = VX_IO_CHAINED};
 		of[k] = o;
@@ -268,9 +271,10 @@ static int read_ringed(struct vx_hand *h, const struct vx_walk *w, uint8_t **at,
 	int r = 0;
 	for (uint32_t i = 0; i < k && r == 0; i++) {
 		const struct vx_io_step *s = c[i].steps;
-		bool odd = vx_io_transient(s[0].res) || vx_io_transient(s[1].res) || s[0].res == -ECANCELED || s[1].res == -ECANCELED;
+		bool odd = s[0].res == -EPERM || vx_io_transient(s[0].res) || vx_io_transient(s[1].res) || s[0].res == -ECANCELED ||
+			   s[1].res == -ECANCELED;
 		if (odd || (s[1].res >= 0 && (size_t)s[1].res < s[1].n))
-			r = read_plain(h, of[i], s[1].buf, f); /* interrupted, or short: plainly once more */
+			r = read_plain(h, of[i], s[1].buf, f); /* interrupted, short, or of another user: plainly once more */
 		else if (s[0].res < 0 || s[1].res < 0)
 			r = vx_fail_set(f, (int)(s[0].res < 0 ? s[0].res : s[1].res), s[0].res < 0 ? "open" : "read", "%s", of[i]->seen.path);
 	}
@@ -416,7 +420,7 @@ static uint64_t seek_from(struct vx_hand *h, int fd, uint64_t off, int whence, u
 static int feed_file(struct stream *s, const struct vx_out *o)
 {
 	struct vx_hand *h = s->h;
-	int fd = vx_io_open_beneath(h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	int fd = vx_io_open_quiet(h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return vx_fail_set(s->f, fd, "open", "%s", o->seen.path);
 	uint64_t size = o->seen.size, data_end = size < VX_LANE_PIECE_BYTES ? size : 0; /* small ones are not worth the question */

@@ -201,7 +201,7 @@ static int list_names(struct walker *k, int fd, const char *dir, uint32_t *ret_n
 
 static int open_dir(struct walker *k, const char *dir)
 {
-	return vx_io_open_beneath(k->io, k->root_fd, *dir ? dir : ".", O_RDONLY | O_DIRECTORY, 0);
+	return vx_io_open_quiet(k->io, k->root_fd, *dir ? dir : ".", O_RDONLY | O_DIRECTORY);
 }
 
 /* Lists an open directory, and closes it. */

@@ -8,6 +8,7 @@
 
 #include "vxtest.h"
 
+#include "../../sched/key/scan.h"
 #include "../../sched/key/source.h"
 
 #include "vx/buf.h"
@@ -22,7 +23,7 @@ struct go {
 	char *top; /* temporary directory: repo, home */
 	char *repo;
 	uint64_t rng;
-	uint32_t step, own, gits;
+	uint32_t step, own, gits, proven;
 	struct vx_buf out;
 	char *memory; /* what was remembered */
 	size_t memory_n;
@@ -262,8 +263,32 @@ static void go_compare_part(struct go *g, struct vx_source *s, const char *dir, 
 	vx_arena_free(&a);
 }
 
+/* What is proven to be listed as at first must be. */
+static void go_compare_same(struct go *g, struct vx_source *s, const char *dir, const struct vx_files *first, const struct vx_files *now)
+{
+	uint32_t lo, hi, lo_now, hi_now;
+	int same = vx_source_same(s, dir);
+	if (!same)
+		return;
+	vx_files_below(first, dir, &lo, &hi);
+	vx_files_below(now, dir, &lo_now, &hi_now);
+	if (same != VX_SAME) {
+		if (same == VX_SAME_GONE && vx_files_find(now, dir))
+			go_fail(g, "\"%s\" was said to be gone", dir);
+		if (hi_now > lo_now || (same == VX_SAME_FILE && vx_files_find(first, dir) && !vx_files_find(now, dir)))
+			go_fail(g, "\"%s\" was said to be a file that is listed as before", dir);
+		return;
+	}
+	g->proven++;
+	if (hi - lo != hi_now - lo_now)
+		go_fail(g, "\"%s\" was said to hold the same, and holds %u files in place of %u", dir, hi_now - lo_now, hi - lo);
+	for (uint32_t i = 0; i < hi - lo; i++)
+		if (strcmp(first->v[lo + i]->path, now->v[lo_now + i]->path) != 0)
+			go_fail(g, "\"%s\" was said to hold the same, and holds \"%s\"", dir, now->v[lo_now + i]->path);
+}
+
 /* A source that stays open while the tree changes, as in a run: what it lists then is what one opened then lists. */
-static void go_compare_later(struct go *g, struct vx_source *s)
+static void go_compare_later(struct go *g, struct vx_source *s, const struct vx_files *first)
 {
 	g->plain = true;
 	for (int round = 0; round < 3; round++) {
@@ -278,8 +303,12 @@ static void go_compare_later(struct go *g, struct vx_source *s)
 		if (vx_source_open(g->repo, 1, NULL, &fresh, &err) < 0 || vx_source_list(fresh, "", &a, &t, &err) < 0)
 			go_fail(g, "later: %s", err.what);
 		go_drop_modules(&t);
-		for (int i = 0; i < 6 && strcmp(vx_source_why(fresh), "index") == 0; i++)
-			go_compare_part(g, s, i ? go_pick_dir(g) : "", &t);
+		for (int i = 0; i < 6 && strcmp(vx_source_why(fresh), "index") == 0; i++) {
+			const char *dir = i ? go_pick_dir(g) : "";
+			go_compare_part(g, s, dir, &t);
+			go_compare_same(g, s, dir, first, &t);
+			go_compare_same(g, s, go_pick(g), first, &t);
+		}
 		vx_files_free(&t);
 		vx_source_close(fresh);
 		vx_arena_free(&a);
@@ -326,6 +355,8 @@ static void go_check(struct go *g)
 	struct vx_arena a = {0};
 	struct vx_err err = {0};
 	struct go_want w = {0};
+	if (go_rand(g, 3) == 0)
+		usleep(30000); /* old enough for their directories to be known again */
 	if (vx_source_open(g->repo, 2, &m, &s, &err) < 0 || vx_source_list(s, "", &a, &t, &err) < 0)
 		go_fail(g, "%s", err.what);
 	bool own = strcmp(vx_source_why(s), "index") == 0;
@@ -349,7 +380,7 @@ static void go_check(struct go *g)
 		go_compare_ignored(g, s);
 	assert_int_equal(vx_source_remember(s, &t), 0);
 	if (own && go_rand(g, 2))
-		go_compare_later(g, s);
+		go_compare_later(g, s, &t);
 	vx_files_free(&t);
 	vx_source_close(s);
 	vx_arena_free(&a);
@@ -408,6 +439,8 @@ VXT_UNUSED static void go_fixed(const char *script)
 	go_close(&g);
 }
 
+static uint32_t go_proven; /* how often a directory was proven to hold the same, in all */
+
 /* One tree for `steps` edits; a check after each. Returns how many were answered without git. */
 static uint32_t go_run(uint64_t seed, uint32_t steps)
 {
@@ -420,6 +453,7 @@ static uint32_t go_run(uint64_t seed, uint32_t steps)
 			GO_GIT(&g, "update-index", "--no-split-index");
 	}
 	uint32_t own = g.own;
+	go_proven += g.proven;
 	go_close(&g);
 	return own;
 }

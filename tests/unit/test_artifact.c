@@ -285,6 +285,47 @@ static void test_zstd(void **state)
 }
 
 /* Many small pieces ahead of the compressing thread are held as few large ones. */
+static size_t zipped(struct vx_zip *z, const uint8_t *p, size_t n)
+{
+	size_t cap = vx_zip_bound(n), got = 0, back = 0;
+	uint8_t *packed = vx_xmalloc(cap), *plain = vx_xmalloc(n);
+	struct vx_unzip *u = vx_unzip_new();
+	assert_int_equal(vx_zip_all(z, p, n, packed, cap, &got), 0);
+	assert_int_equal(vx_unzip_all(u, packed, got, plain, n, &back), 0);
+	assert_int_equal(back, n);
+	assert_memory_equal(plain, p, n);
+	vx_unzip_free(u);
+	free(packed);
+	free(plain);
+	return got;
+}
+
+/* What is as good as random is not searched for what entropy coding could gain; everything else is, also after it. */
+static void test_zstd_haste(void **state)
+{
+	(void)state;
+	enum { N = 200000 };
+	uint8_t *b = vx_xmalloc(N);
+	uint32_t seed = 7;
+	struct vx_zip *z = vx_zip_new();
+	for (size_t i = 0; i < N; i++)
+		b[i] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
+	assert_true(zipped(z, b, N) < N + 100);
+	assert_true(zipped(z, b, 1) < 20);
+	memcpy(b + N / 2, b, N / 2);
+	assert_true(zipped(z, b, N) < N * 6 / 10); /* long repeats are found nevertheless */
+	for (size_t i = 0; i < N; i++)
+		b[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[b[i] & 63];
+	assert_true(zipped(z, b + 1, N / 3) < N / 3 * 78 / 100); /* base64 of random bytes: 3/4 are possible */
+	for (size_t i = 0; i < N; i++)
+		b[i] = (seed = seed * 1664525 + 1013904223) >> 30 ? (uint8_t)(seed >> 16) : 0x90;
+	assert_true(zipped(z, b, N) < N * 90 / 100); /* one value a quarter of the time */
+	memset(b, 0, N);
+	assert_true(zipped(z, b, N) < 100);
+	vx_zip_free(z);
+	free(b);
+}
+
 static void test_zstd_crumbs(void **state)
 {
 	(void)state;
@@ -329,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_flips),
 		cmocka_unit_test(test_zstd),
+		cmocka_unit_test(test_zstd_haste),
 		cmocka_unit_test(test_zstd_crumbs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,6 +264,74 @@ static void check_moved(struct vx_keyer *k, const struct vx_key_record *r, const
 	assert_string_equal(what, want ? want : "");
 }
 
+static int no_blob(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n)
+{
+	(void)self, (void)space, (void)key, (void)key_n, (void)a, (void)ret, (void)ret_n;
+	return -ENOENT;
+}
+
+static int drop_blob(void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n)
+{
+	(void)self, (void)space, (void)key, (void)key_n, (void)val, (void)n;
+	return 0;
+}
+
+static uint32_t lists_of(const struct vx_keyer *k)
+{
+	struct vx_keyer_stats st;
+	vx_keyer_stats(k, &st);
+	return st.lists;
+}
+
+/* Directories and rules that have not moved since the run began need not be listed again for a recheck; any that has is. */
+static void recheck_without_lists(void **state)
+{
+	(void)state;
+	struct kt t;
+	struct vx_key_memory nothing = {NULL, no_blob, drop_blob};
+	kt_open(&t);
+	t.o.memory = &nothing;
+	vxt_write(t.dir, "p/a/src/f", "1");
+	vxt_write(t.dir, "p/a/src/sub/g", "1");
+	vxt_write(t.dir, "p/a/one", "1");
+	vxt_write(t.dir, "p/a/package.json", "{}");
+	vxt_write(t.dir, ".gitignore", "*.log\n");
+	kt_project(&t, "a", "p/a", "");
+	kt_task(&t, 0, "t", "src/** one two", "dist/**", "");
+	usleep(50000); /* older than a tick */
+	struct vx_keyer *k = kt_keyer(&t);
+	const struct vx_key_record *r = kt_compute(k, 0);
+	uint32_t n = lists_of(k);
+	check_moved(k, r, NULL);
+	vxt_write(t.dir, "p/a/dist/out", "1"); /* what the task does */
+	check_moved(k, r, NULL);
+	kt_sh(&t, "printf 2 >p/a/src/f");
+	check_moved(k, r, "p/a/src/f");
+	assert_int_equal(lists_of(k), n);
+	vx_keyer_free(k);
+	static const char *const edits[][3] = {
+		{"touch p/a/src/sub/new", "rm p/a/src/sub/new", "p/a/src/sub/new"},
+		{"touch p/a/two", "rm p/a/two", "p/a/two"},
+		{"mv p/a/one p/a/gone", "mv p/a/gone p/a/one", "p/a/one"},
+		{"mv p/a/src/sub p/a/src/f p/a", "mv p/a/sub p/a/f p/a/src", "p/a/src/f"},
+		{"mv p q; ln -s q p", "rm p; mv q p", "p/a/one"},
+		{"echo sub >p/.gitignore", "rm p/.gitignore", "p/a/src/sub/g"},
+		{"echo sub >.gitignore", "echo '*.log' >.gitignore", "p/a/src/sub/g"},
+		{"mkdir p/a/two; touch p/a/two/x", "rm -r p/a/two", "p/a/two/x"},
+	};
+	for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+		usleep(50000);
+		k = kt_keyer(&t);
+		r = kt_compute(k, 0);
+		check_moved(k, r, NULL);
+		kt_sh(&t, edits[i][0]);
+		check_moved(k, r, edits[i][2]);
+		kt_sh(&t, edits[i][1]);
+		vx_keyer_free(k);
+	}
+	kt_close(&t);
+}
+
 static void recheck(void **state)
 {
 	(void)state;
@@ -584,6 +652,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(failing_probe),
 		cmocka_unit_test(literal_that_git_ignores),
 		cmocka_unit_test(recheck),
+		cmocka_unit_test(recheck_without_lists),
 		cmocka_unit_test(runs_are_seen_by_later_keys),
 		cmocka_unit_test(not_a_repository),
 		cmocka_unit_test(why_entries_are_empty),
