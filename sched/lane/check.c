@@ -138,11 +138,13 @@ static bool in_place(struct vx_hand *h, const struct vx_job *j, const struct vx_
 		struct vx_seen now = {0};
 		struct stat st;
 		const char *path = below ? was.path + dir_n + 1 : *was.path ? was.path : ".";
-		if (n++ < s.n_dirs && j->outputs.additive && was.mode)
-			continue; /* others may add beside */
 		r = vx_io_stat_at(h->io, below ? base : h->l->root_fd, path, &st);
 		if (r == 0)
 			vx_seen_of(&st, &now);
+		if (n++ < s.n_dirs && j->outputs.additive && was.mode) { /* others may add beside; but it is no link to one elsewhere */
+			same = r == 0 && now.mode == was.mode;
+			continue;
+		}
 		same = (r >= 0 || r == -ENOENT || r == -ENOTDIR) && vx_seen_equal(&was, &now) && !vx_seen_racy(&s, &was);
 	}
 	vx_io_close_fd(h->io, base);

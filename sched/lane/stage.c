@@ -96,6 +96,15 @@ static int stage_dir(struct restoring *r, const char *path, size_t n, const stru
 	return 0;
 }
 
+/* Where a directory is to be there is something else, that is no output itself. */
+static int in_the_way(struct restoring *r, const char *path, bool link)
+{
+	int k = vx_fail_set(r->f, link ? -ELOOP : -ENOTDIR, "restore", "%s", path);
+	if (link)
+		snprintf(r->f->text, sizeof r->f->text, "%.400s is a symbolic link, and links are not followed", path);
+	return k;
+}
+
 int vx_stage_find(struct restoring *r, const char *path, size_t n, struct dir_place *ret)
 {
 	*ret = (struct dir_place){.state = AT_HOME};
@@ -121,7 +130,7 @@ int vx_stage_find(struct restoring *r, const char *path, size_t n, struct dir_pl
 			if (k < 0 && k != -ENOENT)
 				return vx_fail_set(r->f, k, "stat", "%s", dir);
 			if (k == 0 && !S_ISDIR(st.st_mode) && !vx_outputs_match(&r->j->outputs, dir))
-				return vx_fail_set(r->f, S_ISLNK(st.st_mode) ? -ELOOP : -ENOTDIR, "restore", "%s", dir);
+				return in_the_way(r, dir, S_ISLNK(st.st_mode));
 			bool here = k == 0 && S_ISDIR(st.st_mode);
 			k = here ? 0 : stage_dir(r, path, end, ret, &p);
 			uint32_t mode = member_mode(r, path, end);

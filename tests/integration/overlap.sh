@@ -29,6 +29,16 @@ for i in 1 2 3 4 5 6; do
 	vx run three --all
 	is "hits put back what all of them made ($i)" "$rc $(ran) $(have) $(cat p/a/dist/three)" "0  $all x"
 done
+for d in dist dist/e; do # the directory of another task's outputs too
+	mv p/a/$d "$W/away"
+	ln -s "$W/away" p/a/$d
+	tree "$W/away" >"$W/was"
+	vx run three --all
+	vx run three --all
+	is "$d is no link to the same files elsewhere" "$rc $(ran) $(have) $(find p/a/dist -type l)" "0  $all "
+	is 'and those are left alone' "$(tree "$W/away")" "$(cat "$W/was")"
+	rm -r "$W/away"
+done
 rm -r .vx/cache/v1/a/*/
 rm -r p/a/dist
 vx run one three --all >/dev/null

@@ -257,6 +257,51 @@ static void test_additive(void **state)
 	lt_end(&t);
 }
 
+/* A directory of the outputs is swapped for a link to the very same files elsewhere: that is not the outputs in their place. */
+static void test_swapped_for_a_link(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *files, *swap, *refused; /* refused: the place is no output itself, so it is not ours to replace */
+	} v[] = {{"dist/**", "mv p/a/dist away && ln -s ../../away p/a/dist", NULL},
+		{"dist/**", "mv p/a/dist/sub away && ln -s ../../../away p/a/dist/sub", NULL},
+		{"dist/sub/*", "mv p/a/dist away && ln -s ../../away p/a/dist", "p/a/dist"},
+		{"dist/*/two", "mv p/a/dist/sub away && ln -s ../../../away p/a/dist/sub", "p/a/dist/sub"},
+		{"dist/sub/two", "mv p/a/dist/sub away && ln -s ../../../away p/a/dist/sub", "p/a/dist/sub"}};
+	for (size_t k = 0; k < 2 * (sizeof v / sizeof *v); k++) {
+		size_t i = k / 2;
+		struct lt t = {0};
+		struct vx_lane_event e;
+		lt_begin(&t);
+		struct vx_outputs o = lt_outputs(&t, "p/a", v[i].files);
+		o.additive = k % 2; /* or not: the same is true */
+		make_dist(&t);
+		char *before = lt_tree(vxt_path(t.root, "p"));
+		assert_true(lt_save(&t, "k", &o, &e));
+		assert_true(lt_restore(&t, "k", &o, &e));
+		assert_true(e.ok && e.up_to_date);
+		assert_int_equal(lt_sh(&t, v[i].swap), 0);
+		char *away = lt_tree(vxt_path(t.root, "away"));
+		assert_true(lt_restore(&t, "k", &o, &e));
+		assert_false(e.up_to_date);
+		assert_int_equal(e.ok, !v[i].refused);
+		if (v[i].refused) {
+			char text[128];
+			snprintf(text, sizeof text, "%s is a symbolic link, and links are not followed", v[i].refused);
+			if (!strstr(e.text, text))
+				fail_msg("%s", e.text);
+		} else if (i == 0 || !o.additive) {
+			lt_same_tree(vxt_path(t.root, "p"), before);
+		} else {
+			assert_int_equal(lt_sh(&t, "test ! -L p/a/dist/sub && test -d p/a/dist/sub && cmp p/a/dist/sub/two away/two"), 0);
+		}
+		lt_same_tree(vxt_path(t.root, "away"), away);
+		free(before);
+		free(away);
+		lt_end(&t);
+	}
+}
+
 static void test_not_portable(void **state)
 {
 	(void)state;
@@ -522,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_nested_and_workspace),
 		cmocka_unit_test(test_additive),
+		cmocka_unit_test(test_swapped_for_a_link),
 		cmocka_unit_test(test_not_portable),
 		cmocka_unit_test(test_large_streamed),
 		cmocka_unit_test(test_holes),
