@@ -18,6 +18,7 @@
 
 #define TEXT_BYTES 65536 /* of one file; a list of processes is read again until it is empty */
 #define LOOK_AGAIN_MS 5
+#define BELOW 8 /* how deep cgroups are removed: what a task makes below its own is its own affair */
 
 static const char *const names[CGROUP_KINDS] = {"memory", "pids"};
 
@@ -93,28 +94,40 @@ static bool own_cgroup(const char *lines, const char *controller, const char *mo
 	return false;
 }
 
+/* A cgroup and those below it, as far as nobody is in them. */
+static void remove_cgroup(const char *dir, int depth)
+{
+	DIR *d;
+	struct dirent *e;
+
+	if (rmdir(dir) == 0 || depth == 0 || (errno != EBUSY && errno != ENOTEMPTY))
+		return;
+	d = opendir(dir);
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		char sub[CGROUP_PATH + 300];
+
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' && snprintf(sub, sizeof sub, "%s/%s", dir, e->d_name) < CGROUP_PATH)
+			remove_cgroup(sub, depth - 1);
+	}
+	if (d != NULL)
+		closedir(d);
+	rmdir(dir);
+}
+
 /* Removes what runs left that died: their pids are gone. */
 static void sweep(const char *base, const char *keep)
 {
 	DIR *d = opendir(base);
-	struct dirent *e, *s;
+	struct dirent *e;
 
 	while (d != NULL && (e = readdir(d)) != NULL) {
 		pid_t pid = vx_starts_with(e->d_name, "vx.") ? atoi(e->d_name + 3) : 0;
-		char dir[CGROUP_PATH + 300], sub[CGROUP_PATH + 600];
+		char dir[CGROUP_PATH + 300];
 
 		if (pid <= 0 || vx_streq(e->d_name, keep) || kill(pid, 0) == 0 || errno != ESRCH)
 			continue;
-		snprintf(dir, sizeof dir, "%s/%s", base, e->d_name);
-		DIR *inner = opendir(dir);
-		while (inner != NULL && (s = readdir(inner)) != NULL)
-			if (s->d_type == DT_DIR && s->d_name[0] != '.') {
-				snprintf(sub, sizeof sub, "%s/%s", dir, s->d_name);
-				rmdir(sub);
-			}
-		if (inner != NULL)
-			closedir(inner);
-		rmdir(dir);
+		if (snprintf(dir, sizeof dir, "%s/%s", base, e->d_name) < CGROUP_PATH)
+			remove_cgroup(dir, BELOW);
 	}
 	if (d != NULL)
 		closedir(d);
@@ -204,6 +217,8 @@ static int open_kind(struct cgroup *g, const struct cgroup_place *p, int kind, u
 	if (p->dir[kind][0] == '\0')
 		return -ENOTSUP;
 	int n = snprintf(g->dir[kind], CGROUP_PATH, "%s/%u", p->dir[kind], slot);
+	if (n < CGROUP_PATH && !(kind == CGROUP_PIDS && same(g)))
+		remove_cgroup(g->dir[kind], BELOW); /* its counts would be taken for ours */
 	int r = n >= CGROUP_PATH ? -ENAMETOOLONG : mkdir(g->dir[kind], 0755) < 0 && errno != EEXIST ? -errno : 0;
 	if (r == 0 && kind == CGROUP_MEMORY)
 		r = limit_memory(g, memory_bytes);
@@ -222,6 +237,20 @@ static int open_kind(struct cgroup *g, const struct cgroup_place *p, int kind, u
 	return r < 0 ? r : 0;
 }
 
+static struct cgroup_use read_use(const struct cgroup *g)
+{
+	struct cgroup_use u = {0};
+	char text[4096];
+
+	if (read_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.peak" : "memory.max_usage_in_bytes", text, sizeof text) == 0)
+		u.peak_bytes = strtoull(text, NULL, 10);
+	if (read_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.events" : "memory.oom_control", text, sizeof text) == 0)
+		u.oom_kills = named_value(text, "oom_kill");
+	if (g->dir[CGROUP_PIDS][0] != '\0' && read_text(g->dir[CGROUP_PIDS], "pids.events", text, sizeof text) == 0)
+		u.fork_denied = named_value(text, "max");
+	return u;
+}
+
 int cgroup_open(const struct cgroup_place *p, uint32_t slot, uint64_t memory_bytes, uint32_t max_processes, struct cgroup *ret)
 {
 	struct cgroup g = CGROUP_INIT;
@@ -232,6 +261,7 @@ int cgroup_open(const struct cgroup_place *p, uint32_t slot, uint64_t memory_byt
 	if (r < 0)
 		return r;
 	open_kind(&g, p, CGROUP_PIDS, slot, memory_bytes, max_processes);
+	g.before = read_use(&g);
 	*ret = g;
 	return 0;
 }
@@ -310,20 +340,14 @@ static void empty(const struct cgroup *g)
 
 void cgroup_close(struct cgroup *g, struct cgroup_use *ret)
 {
-	char text[4096];
-
-	*ret = (struct cgroup_use){0};
 	for (int k = 0; k < CGROUP_KINDS; k++)
 		g->procs_fd[k] = vx_close(g->procs_fd[k]);
 	empty(g);
-	if (read_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.peak" : "memory.max_usage_in_bytes", text, sizeof text) == 0)
-		ret->peak_bytes = strtoull(text, NULL, 10);
-	if (read_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.events" : "memory.oom_control", text, sizeof text) == 0)
-		ret->oom_kills = named_value(text, "oom_kill");
-	if (g->dir[CGROUP_PIDS][0] != '\0' && read_text(g->dir[CGROUP_PIDS], "pids.events", text, sizeof text) == 0)
-		ret->fork_denied = named_value(text, "max");
+	struct cgroup_use u = read_use(g), b = g->before;
+	*ret = (struct cgroup_use){u.peak_bytes > b.peak_bytes ? u.peak_bytes : 0, u.oom_kills > b.oom_kills ? u.oom_kills - b.oom_kills : 0,
+		u.fork_denied > b.fork_denied ? u.fork_denied - b.fork_denied : 0};
 	for (int k = 0; k < CGROUP_KINDS; k++)
-		if (g->dir[k][0] != '\0')
-			rmdir(g->dir[k]);
+		if (g->dir[k][0] != '\0' && (k == 0 || !same(g)))
+			remove_cgroup(g->dir[k], BELOW);
 	*g = CGROUP_INIT;
 }

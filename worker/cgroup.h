@@ -5,7 +5,8 @@
  *                  hierarchies are writable; neither is no error. What died runs left there is removed.
  *   cgroup_open    makes one with its limits; the command joins by writing "0" to procs_fd[] itself, before it is executed
  *   cgroup_kill    SIGKILL to everything in it: cgroup.kill of v2 (Linux 5.14), else each process by a descriptor that is known to mean it
- *   cgroup_close   what is still in it is killed; then it is read and removed
+ *   cgroup_close   what is still in it is killed; then it is read and removed, with those that the task has made below it. One that cannot be removed is
+ *                  taken again by the slot's next attempt, which counts from where it stands then
  *
  * Neither worker nor box host is ever a member. Directories are `vx.<run>/<slot>` in each hierarchy; `run` is the fork server's pid. */
 #ifndef VX_CGROUP_H
@@ -25,19 +26,21 @@ struct cgroup_place {
 	bool v2;
 };
 
-struct cgroup {
-	char dir[CGROUP_KINDS][CGROUP_PATH]; /* "" none */
-	bool v2;
-	int procs_fd[CGROUP_KINDS]; /* -1 none */
-};
-
-#define CGROUP_INIT ((struct cgroup){.procs_fd = {-1, -1}})
-
 struct cgroup_use {
 	uint64_t peak_bytes;  /* 0 unknown */
 	uint64_t oom_kills;   /* processes killed for want of memory below the limit */
 	uint64_t fork_denied; /* times that the limit of processes was met */
 };
+
+struct cgroup {
+	char dir[CGROUP_KINDS][CGROUP_PATH]; /* "" none */
+	bool v2;
+	int procs_fd[CGROUP_KINDS]; /* -1 none */
+	struct cgroup_use before;   /* of an earlier attempt whose cgroup could not be removed */
+};
+
+#define CGROUP_INIT ((struct cgroup){.procs_fd = {-1, -1}})
+
 
 /* `fs` is where cgroup file systems are mounted ("/sys/fs/cgroup"), `lines` the text of /proc/self/cgroup. */
 void cgroup_find(const char *fs, const char *lines, pid_t run, struct cgroup_place *ret);

@@ -63,9 +63,6 @@ static void version_2(void **state)
 	vxt_write(fs, "cgroup.subtree_control", "cpuset cpu io memory pids\n");
 	vxt_write(fs, "vx.4242/cgroup.subtree_control", "");
 	attempt_v2("vx.4242/3");
-	vxt_write(fs, "vx.4242/3/memory.peak", "123456789\n");
-	vxt_write(fs, "vx.4242/3/memory.events", "low 0\nhigh 0\nmax 17\noom 2\noom_kill 1\noom_group_kill 0\n");
-	vxt_write(fs, "vx.4242/3/pids.events", "max 5\n");
 	cgroup_find(fs, "0::/\n", 4242, &p);
 	assert_true(p.v2);
 	assert_string_equal(p.dir[CGROUP_MEMORY], vxt_path(fs, "vx.4242"));
@@ -78,11 +75,26 @@ static void version_2(void **state)
 	assert_true(g.procs_fd[CGROUP_MEMORY] >= 0 && g.procs_fd[CGROUP_PIDS] < 0); /* one hierarchy is joined once */
 	cgroup_kill(&g);
 	holds("vx.4242/3/cgroup.kill", "1");
+	vxt_write(fs, "vx.4242/3/memory.peak", "123456789\n");
+	vxt_write(fs, "vx.4242/3/memory.events", "low 0\nhigh 0\nmax 17\noom 2\noom_kill 1\noom_group_kill 0\n");
+	vxt_write(fs, "vx.4242/3/pids.events", "max 5\n");
 	cgroup_close(&g, &use);
 	assert_int_equal(use.peak_bytes, 123456789);
 	assert_int_equal(use.oom_kills, 1);
 	assert_int_equal(use.fork_denied, 5);
 	assert_true(g.procs_fd[0] < 0 && g.dir[0][0] == '\0');
+	/* It could not be removed. The next attempt finds it as it was left, and what is there is not its own. */
+	assert_int_equal(cgroup_open(&p, 3, 100 << 20, 500, &g), 0);
+	cgroup_close(&g, &use);
+	assert_int_equal(use.peak_bytes | use.oom_kills | use.fork_denied, 0);
+	assert_int_equal(cgroup_open(&p, 3, 100 << 20, 500, &g), 0);
+	vxt_write(fs, "vx.4242/3/memory.peak", "123456790\n");
+	vxt_write(fs, "vx.4242/3/memory.events", "low 0\nhigh 0\nmax 17\noom 2\noom_kill 3\noom_group_kill 0\n");
+	vxt_write(fs, "vx.4242/3/pids.events", "max 9\n");
+	cgroup_close(&g, &use);
+	assert_int_equal(use.peak_bytes, 123456790);
+	assert_int_equal(use.oom_kills, 2);
+	assert_int_equal(use.fork_denied, 4);
 }
 
 static void version_2_below_and_beside(void **state)
@@ -111,8 +123,8 @@ static void version_1(void **state)
 	vxt_write(fs, "memory/job/vx.77/0/memory.limit_in_bytes", "");
 	vxt_write(fs, "memory/job/vx.77/0/memory.memsw.limit_in_bytes", "");
 	vxt_write(fs, "memory/job/vx.77/0/cgroup.procs", "");
-	vxt_write(fs, "memory/job/vx.77/0/memory.max_usage_in_bytes", "4096\n");
-	vxt_write(fs, "memory/job/vx.77/0/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+	vxt_write(fs, "memory/job/vx.77/0/memory.max_usage_in_bytes", "1024\n");
+	vxt_write(fs, "memory/job/vx.77/0/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"); /* an earlier attempt's */
 	vxt_write(fs, "pids/vx.77/0/pids.max", "");
 	vxt_write(fs, "pids/vx.77/0/cgroup.procs", "");
 	vxt_write(fs, "pids/vx.77/0/pids.events", "max 0\n");
@@ -125,6 +137,8 @@ static void version_1(void **state)
 	holds("memory/job/vx.77/0/memory.memsw.limit_in_bytes", "1048576");
 	holds("pids/vx.77/0/pids.max", "9");
 	assert_true(g.procs_fd[CGROUP_MEMORY] >= 0 && g.procs_fd[CGROUP_PIDS] >= 0);
+	vxt_write(fs, "memory/job/vx.77/0/memory.max_usage_in_bytes", "4096\n");
+	vxt_write(fs, "memory/job/vx.77/0/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
 	cgroup_close(&g, &use);
 	assert_int_equal(use.peak_bytes, 4096);
 	assert_int_equal(use.oom_kills, 3);
