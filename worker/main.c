@@ -146,9 +146,7 @@ static void box_started(struct worker *w, const struct vx_done *got)
 	d->setup_ns = got->setup_ns;
 	a->deadline_ns = a->d.timeout_ms > 0 ? d->start_ns + a->d.timeout_ms * 1000000ULL : 0;
 	worker_publish(w, d, a->d.persistent);
-	d->kind = VX_DONE_EXITED;
-	if (a->why != WHY_ITSELF) /* asked to stop while the sandbox was being built */
-		vx_box_signal(w->box, a->sent);
+	d->kind = VX_DONE_EXITED; /* what was asked for while the sandbox was being built, the box host has kept */
 }
 
 static void box_ended(struct worker *w, enum vx_box_kind kind, const struct vx_done *got)

@@ -202,6 +202,41 @@ static void no_more_processes(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* A signal for a command whose sandbox is being built waits in the box host. That one would die if it were sent another time; the command lives on, since
+ * nobody has asked to hear of SIGWINCH. */
+static void a_stop_during_set_up_is_sent_once(void **state)
+{
+	static const char *const argv[] = {"/bin/sh", "-c", "sleep 0.3; echo end; exit 5", NULL};
+	struct vx_task_desc d = vxp_desc(1, argv);
+	char *root = vxt_tmpdir();
+	struct vxp_result r = {0};
+	struct vx_pool_event e;
+	struct vx_pool *p;
+
+	(void)state;
+	setenv("VX_CRASH_AT", "boxhost.signal:2", 1);
+	p = vxp_start(1);
+	assert_int_equal(vx_pool_arm(p, 0), 0);
+	assert_int_equal(vxp_event(p, &e, 20000), 1);
+	if (e.done.end == VX_END_EXIT) {
+		d.sandboxed = true;
+		d.cwd = root;
+		d.sandbox.root = root;
+		d.sandbox.project_dir = ".";
+		d.sandbox.home = "";
+		d.sandbox.record_dir = vxt_path(root, ".vx/sweep");
+		assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
+		vx_pool_stop(p, 0, SIGWINCH);
+		vxp_finish(p, 0, &r, 10000);
+		assert_false(r.lost);
+		assert_int_equal(r.done.end, VX_END_STOPPED);
+		assert_string_equal(vx_buf_str(&r.out), "end\n");
+		vxp_free(&r);
+	}
+	vx_pool_end(p);
+	vxt_rm(root);
+}
+
 static void wrong_arguments(void **state)
 {
 	char exe[4096], cmd[4200];
@@ -227,6 +262,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(an_idle_worker, clean),
 		cmocka_unit_test_teardown(fork_servers, clean),
 		cmocka_unit_test(no_more_processes),
+		cmocka_unit_test_teardown(a_stop_during_set_up_is_sent_once, clean),
 		cmocka_unit_test(wrong_arguments),
 	};
 

@@ -5,6 +5,7 @@
 #include "vx/clock.h"
 #include "vx/err.h"
 #include "vx/fd.h"
+#include "vx/point.h"
 #include "vx/proctree.h"
 #include "vx/spawn.h"
 
@@ -129,7 +130,7 @@ void attempt_begin(struct host *h, int fds[BOX_MAX_FDS])
 static void ready(struct host *h, pid_t pid)
 {
 	struct attempt *a = &h->at;
-	struct vx_init_cmd go = {.signal = VX_INIT_GO}, early = {.signal = a->early_signal};
+	struct vx_init_cmd go = {.signal = VX_INIT_GO};
 
 	if (a->build_err.code || a->ready)
 		return;
@@ -139,8 +140,12 @@ static void ready(struct host *h, pid_t pid)
 	}
 	a->ready = true;
 	send(a->control, &go, sizeof go, MSG_NOSIGNAL);
-	if (early.signal)
-		send(a->control, &early, sizeof early, MSG_NOSIGNAL);
+	for (int sig = 1; sig <= 64; sig++) {
+		struct vx_init_cmd early = {.signal = sig};
+
+		if (a->early >> (sig - 1) & 1)
+			send(a->control, &early, sizeof early, MSG_NOSIGNAL);
+	}
 }
 
 static void heard(struct host *h, const struct vx_init_msg *m, pid_t pid)
@@ -309,13 +314,14 @@ void attempt_signal(struct host *h, int sig)
 	struct attempt *a = &h->at;
 	struct vx_init_cmd c = {.signal = sig};
 
+	VX_POINT("boxhost.signal");
 	if (!a->active)
 		return;
 	if (sig == SIGKILL) {
 		a->killed = true;
 		vx_pidfd_signal(a->pidfd, SIGKILL); /* --die-with-parent: pid 1 and everything inside go with it */
 	} else if (!a->ready) {
-		a->early_signal = sig;
+		a->early |= sig > 0 && sig <= 64 ? 1ULL << (sig - 1) : 0;
 	} else if (a->control >= 0) {
 		send(a->control, &c, sizeof c, MSG_NOSIGNAL | MSG_DONTWAIT);
 	}

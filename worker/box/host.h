@@ -24,9 +24,9 @@ struct attempt {
 	pid_t pid;                  /* bwrap, outside */
 	int pidfd, control, errors; /* its pidfd; vx-init's control socket; its error pipe */
 	uint64_t asked_ns;
-	bool ready;       /* vx-init runs and the mounts are in place */
-	bool killed;      /* SIGKILL was asked for */
-	int early_signal; /* came before that */
+	bool ready;     /* vx-init runs and the mounts are in place */
+	bool killed;    /* SIGKILL was asked for */
+	uint64_t early; /* signals that came before it was ready, bit per signal */
 	struct tree tree;
 	struct vx_err build_err; /* code 0: none. Why the mounts could not be made, after bwrap had started */
 	struct vx_init_msg last; /* FAILED or EXITED; kind 0: neither */
