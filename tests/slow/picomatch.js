@@ -5,6 +5,7 @@
 // `apart` says why a different answer would be meant:
 //   braces  here braces are expanded first, as shells do; picomatch makes alternatives of them, whose stars and dots behave otherwise
 //   zero    here a `**` at the end matches no component too; picomatch says so of "a/**", "?/**" and "*.c/**", but not behind a component that ends in a star
+//   stars   three stars in a row: here a component of any name; picomatch now and then takes them for a `**`
 //   dot     a class matches no leading dot, as in shells and for package managers; picomatch lets it
 const picomatch = require(require.resolve("picomatch", { paths: [process.cwd()] }));
 const count = Number(process.argv[2]);
@@ -81,6 +82,7 @@ function apart(d, p, s, o, yes) {
 		if (one !== yes || glued) why.push("braces");
 	}
 	if (arms.some((a) => /\*(\/\*\*)+$/.test(a))) why.push("zero");
+	if (arms.some((a) => /\*{3}/.test(a))) why.push("stars");
 	if (d === "m" && /(^|\/)\./.test(s) && arms.some((a) => /(^|\/)\[/.test(a))) why.push("dot");
 	return why.join(",");
 }
@@ -91,7 +93,7 @@ for (let i = 0; i < count; ) {
 	const p = pattern(d), s = path(p);
 	if (bad(p) || bad(s)) continue;
 	if (expand(p).some((a) => /(^|\/)\.\.(\/|$)/.test(a))) continue; // refused here
-	if (p === s && d === "m" && /\[/.test(p)) continue; // picomatch takes equal strings for a match before it looks at classes
+	if (d === "m" && /\[/.test(s) && expand(p).includes(s)) continue; // picomatch takes equal strings for a match before it looks at classes
 	const o = { dot: d === "v", noextglob: true, nobracket: d === "v", nonegate: true, literalBrackets: false, posix: d === "m" };
 	// A literal entry names a whole tree, a member's directory itself alone.
 	const literal = d === "v" && !/[*?{]/.test(p);
