@@ -30,6 +30,8 @@
 #define VX_LANE_HOLD_MS 2              /* answers to restores are held back no longer than this for company, */
 #define VX_LANE_HOLD_BYTES (1U << 20)  /* and not at all while an artifact larger than this is unpacked */
 
+#define VX_JOURNAL_MAX_BYTES (1U << 30) /* the names of all that one restore replaces */
+
 struct vx_fail {
 	int code;      /* -errno */
 	char step[24]; /* "read", "write", "rename" ...: with the code what makes a cause */

@@ -272,11 +272,11 @@ static int write_new(struct vx_io *io, int root_fd, const char *path, const stru
 int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p, struct vx_fail *f)
 {
 	char tmp[96], path[96];
-	struct vx_buf b = VX_BUF(SIZE_MAX / 2);
+	struct vx_buf b = VX_BUF(VX_JOURNAL_MAX_BYTES);
 	snprintf(tmp, sizeof tmp, ".vx/stage/%s.journal", stage);
 	snprintf(path, sizeof path, ".vx/journal/%s", stage);
 	encode(p, &b);
-	int r = write_new(io, root_fd, tmp, &b);
+	int r = b.overflow ? -EFBIG : write_new(io, root_fd, tmp, &b);
 	VX_POINT("journal.written");
 	if (r == 0)
 		r = vx_io_rename_at(io, root_fd, tmp, root_fd, path);
