@@ -80,6 +80,7 @@ struct vx_core_task {
 	uint32_t retries;
 	uint64_t predicted_ns; /* from history; 0 unknown */
 	uint32_t weight;       /* number of transitive dependents */
+	bool unsaved;          /* should it run, then unsaved: what it finds on disk may not be what its key says */
 };
 
 struct vx_core_opts {

@@ -258,6 +258,7 @@ static void copy_tasks(struct vx_core *c, const struct vx_core_task *in)
 		t->persistent = in[i].persistent && !t->group;
 		t->requested = in[i].requested;
 		t->waits_ready = in[i].waits_ready;
+		t->tainted = in[i].unsaved;
 		t->memory_bytes = in[i].memory_bytes;
 		t->alone = in[i].exclusive || (c->o.memory_bytes && t->memory_bytes > c->o.memory_bytes);
 		t->cpus = in[i].cpus < 1 ? 1 : in[i].cpus > c->o.slots ? c->o.slots : in[i].cpus;

@@ -101,6 +101,17 @@ static int git_failed(struct vx_source *s, const char *cwd, const struct vx_buf 
 	return -EIO;
 }
 
+/* Does the disk tell names apart that differ in case only? Known where a name of ours is there and its other case is not. */
+static bool tells_case(const struct vx_source *s)
+{
+	static const char *const names[][2] = {{".vx", ".VX"}, {".git", ".GIT"}, {"package.json", "PACKAGE.JSON"}, {"vx.json", "VX.JSON"}};
+	struct stat st;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (fstatat(s->root_fd, names[i][0], &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return fstatat(s->root_fd, names[i][1], &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+	return false;
+}
+
 /* Runs git in cwd (absolute); `out` gets what it prints. */
 static int run_git(
 	struct vx_source *s, const char *cwd, const char *const *args, struct vx_buf *out, struct vx_buf *errout, int *ret_status, struct vx_err *err)
@@ -108,9 +119,13 @@ static int run_git(
 	int r = find_git(s, err);
 	if (r < 0)
 		return r;
-	const char *argv[24] = {"git", "-c", "core.fsmonitor=false"};
+	const char *argv[26] = {"git", "-c", "core.fsmonitor=false"};
 	uint32_t n = 3;
-	while (*args && n < 23)
+	if (tells_case(s)) { /* core.ignoreCase in a clone that came from another disk would hide a file beside one of the other case */
+		argv[n++] = "-c";
+		argv[n++] = "core.ignoreCase=false";
+	}
+	while (*args && n < 25)
 		argv[n++] = *args++;
 	struct vx_spawn sp = VX_SPAWN_INIT;
 	sp.path = s->git;

@@ -286,8 +286,9 @@ static bool still_found(const struct vx_source *s, const struct vx_repo *r, cons
 	size_t n = strlen(path);
 	char why[200];
 	bool ignored = false;
-	if (!vx_gitrepo_is(vx_arena_printf(a, "%s/%s", s->root, r->mount)))
-		return false;
+	VX_CLEANUP_FD int real = vx_open_beneath(s->root_fd, r->mount, O_PATH | O_DIRECTORY, 0);
+	if (real < 0 || !vx_gitrepo_is(vx_arena_printf(a, "%s/%s", s->root, r->mount)))
+		return false; /* also behind a link, which is a file of the repository around it */
 	uint32_t i = vx_gitindex_lower(&around->index, 0, around->index.n, path, n);
 	if (i < around->index.n && around->index.v[i].mode == 0160000 && strcmp(around->index.v[i].path, path) == 0)
 		return true;

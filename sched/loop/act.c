@@ -182,6 +182,12 @@ static void do_run(struct loop *l, const struct vx_core_decision *d)
 	const struct vx_task *g = &l->g->tasks[d->task];
 	t->attempt = d->attempt;
 	t->unsaved = d->unsaved;
+	if (t->left_out && l->writes && !l->said_left_out) {
+		vx_report_warn(l->report,
+			"vx run: %s runs on what the tasks that --exclude-dependencies leaves out have left on disk, and is not saved (so for each such task); run it with its dependencies to cache it",
+			g->id);
+		l->said_left_out = true;
+	}
 	t->stop_wanted = false;
 	t->ready = false;
 	t->executed = true;

@@ -193,6 +193,28 @@ static void predict(struct loop *l, struct vx_core_task *ct)
 	free(h);
 }
 
+/* A task that was left out may have left on disk what an earlier state of its sources gave, while keys say what the present one would give. */
+static bool may_be_stale(const struct vx_task *t)
+{
+	const struct vx_cache_decl *c = &t->decl->cache;
+	return t->excluded && t->decl->has_exec && !(t->decl->has_cache && !c->out_files.n && !c->out_workspace_files.n);
+}
+
+/* Whatever has such a task upstream is not saved if it runs. */
+static void find_left_out(const struct loop *l, struct vx_core_task *ct)
+{
+	for (uint32_t k = 0; k < l->g->n_tasks; k++) {
+		uint32_t i = l->g->topo[k];
+		const struct vx_task *t = &l->g->tasks[i];
+		for (uint32_t d = 0; d < t->n_deps + t->n_key_deps && !ct[i].unsaved; d++) {
+			uint32_t up = d < t->n_deps ? t->deps[d] : t->key_deps[d - t->n_deps];
+			ct[i].unsaved = ct[up].unsaved || may_be_stale(&l->g->tasks[up]);
+		}
+		if (ct[i].unsaved && !vx_task_is_group(t) && t->decl->has_cache)
+			l->t[i].left_out = true;
+	}
+}
+
 /* The core's view of every task; verdicts are there already. */
 static void describe(struct loop *l, struct vx_core_task *ct)
 {
@@ -272,6 +294,7 @@ static int set_up(struct loop *l, struct vx_err *err)
 			co.memory_bytes = vx_memory_free();
 	}
 	describe(l, ct);
+	find_left_out(l, ct);
 	l->core = vx_core_new(&co, ct, l->g->n_tasks);
 	free(ct);
 	return 0;

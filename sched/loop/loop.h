@@ -39,6 +39,7 @@ struct loop_task {
 	bool has_masks; /* masks is its own, not the run's */
 	bool keyed, key_failed;
 	bool unsaved;     /* the core: whatever happens, nothing is saved */
+	bool left_out;    /* tasks that it builds on were left out */
 	bool stop_wanted; /* a stop came before there was a process */
 	bool shell;       /* direct execution failed to start: through the shell this time */
 	bool executed, ready, up_to_date;
@@ -112,6 +113,7 @@ struct loop {
 	bool all_hits, remembered;
 	bool said_note;     /* what the store had to say at its opening; what it finds on the way is said at the end */
 	bool said_no_limit; /* a memory limit could not be applied: likewise */
+	bool said_left_out;
 	bool said_tracked;  /* outputs that git tracks: said once a run */
 	int code;
 	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns;

@@ -16,6 +16,34 @@ one 'mkdir dist && echo 1 >dist/f && echo 2 >dist/g && touch -a -d 2001-01-01 di
 vx run build --all
 is 'saving leaves access times alone' "$rc $(stat -c %x p/a/dist/f p/a/dist | cut -c1-10 | tr '\n' ' ')" '0 2001-01-01 2001-01-01 '
 
+# a task beside whose dependencies were left out is built from what those have left, whatever their keys say: it is not saved
+workspace "$W/leftout"
+project a <<<"$(cached 'mkdir -p dist; cat src/f >dist/o')"
+project b a <<<"$(cached 'mkdir -p dist; cat ../a/dist/o >dist/o' '' '"dependsOn": ["^build"]')"
+project c b <<<"$(cached 'mkdir -p dist; cat ../b/dist/o >dist/o' '' '"dependsOn": ["^build"]')"
+put p/a/src/f v1
+git add -A
+vx run build --all
+put p/a/src/f v2
+vx run b#build c#build --exclude-dependencies
+is 'left out dependencies: what runs beside them succeeds' "$rc $(cat p/c/dist/o)" '0 v1'
+like 'and is said not to be saved' "$err" '^vx run: b#build runs on what the tasks that --exclude-dependencies leaves out have left on disk, and is not saved'
+vx run build --all
+is 'so the next whole run makes all anew' "$rc $(cat p/a/dist/o p/b/dist/o p/c/dist/o | paste -sd' ')" '0 v2 v2 v2'
+vx run c#build --exclude-dependencies
+is 'a hit under its full key stays one, and nothing is said' "$rc $(grep -c 'is not saved' <<<"$err")" '0 0'
+
+# git is told to ignore case where the disk does not: a file of the other case is one of its own
+workspace "$W/case"
+project a <<<"$(cached "cat src/* >>$W/ran")"
+put p/a/src/f one
+git add -A
+git config core.ignoreCase true
+vx run build --all
+put p/a/src/F two
+vx run build --all
+is 'core.ignoreCase hides no input from a disk that knows case' "$rc $(ran)" '0 one one two'
+
 # the exact set comes back
 one 'mkdir -p dist/sub dist/empty; cp src/x dist/sub/; echo tool >dist/tool; chmod 755 dist/tool; echo ro >dist/ro; chmod 444 dist/ro; ln -s sub/x dist/link; ln -s nowhere dist/dangling; printf "\\377\\n" >"dist/$(printf "odd \\377 name")"; touch -d "2001-02-03 04:05:06.789012345" dist/tool; touch -h -d "2002-01-01" dist/link'
 vx run build --all

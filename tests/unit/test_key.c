@@ -471,6 +471,25 @@ static void nested_repositories(void **state)
 }
 
 /* Untracked node_modules are no input, whatever stands in them; a submodule there is tracked, but what it does not track is not. */
+/* What was a repository when the run began and is a link to one now is a link. */
+static void nested_repository_behind_a_link(void **state)
+{
+	(void)state;
+	struct kt t;
+	char what[128] = "";
+	kt_open(&t);
+	kt_sh(&t, "git init -q a/lib && echo 1 >a/lib/f");
+	kt_project(&t, "a", "a", "");
+	kt_task(&t, 0, "t", "lib/**", "", "");
+	struct vx_keyer *k = kt_keyer(&t);
+	const struct vx_key_record *r = kt_compute(k, 0);
+	assert_string_equal(kt_paths(r), "a/lib/f");
+	kt_sh(&t, "mv a/lib a/real && ln -s real a/lib");
+	assert_int_equal(vx_key_recheck(k, r, what, sizeof what), 1);
+	vx_keyer_free(k);
+	kt_close(&t);
+}
+
 static void repositories_in_node_modules(void **state)
 {
 	(void)state;
@@ -657,6 +676,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(not_a_repository),
 		cmocka_unit_test(why_entries_are_empty),
 		cmocka_unit_test(nested_repositories),
+		cmocka_unit_test(nested_repository_behind_a_link),
 		cmocka_unit_test(repositories_in_node_modules),
 		cmocka_unit_test(odd_names_and_modes),
 		cmocka_unit_test(explain),
