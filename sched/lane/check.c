@@ -170,6 +170,19 @@ static struct vx_seen *snap_files(const struct vx_snap *snap, uint32_t *ret_n)
 	return v;
 }
 
+/* Have the directories that the artifact holds, those between the base and an output, the modes that they had? */
+static bool same_dir_modes(const struct vx_walk *w, const struct vx_snap *snap)
+{
+	struct vx_snap s = *snap;
+	struct vx_seen was;
+	for (uint32_t i = 0; i < s.n_dirs && vx_snap_next(&s, &was) == 1; i++) {
+		const struct vx_seen *now = vx_walk_dir(w, was.path, was.len);
+		if (now && was.mode && now->mode && now->mode != was.mode && vx_walk_leads(w, was.path, was.len))
+			return false;
+	}
+	return true;
+}
+
 /* The directories changed, or it is another key with the same outputs: is nevertheless every output as it was, and none more? */
 static bool same_outputs(const struct vx_job *j, const struct vx_snap *snap, const struct vx_walk *w)
 {
@@ -188,7 +201,7 @@ static bool same_outputs(const struct vx_job *j, const struct vx_snap *snap, con
 		}
 	}
 	free(v);
-	return same && k == n;
+	return same && k == n && (j->outputs.additive || same_dir_modes(w, snap));
 }
 
 /* ---- answering ---- */

@@ -454,6 +454,16 @@ const struct vx_seen *vx_walk_dir(const struct vx_walk *w, const char *path, siz
 	return NULL;
 }
 
+bool vx_walk_leads(const struct vx_walk *w, const char *path, size_t len)
+{
+	for (uint32_t i = 0; i < w->n_outs; i++) {
+		const struct vx_out *o = &w->outs[i];
+		if (len >= o->base_n && o->seen.len > len && o->seen.path[len] == '/' && memcmp(o->seen.path, path, len) == 0)
+			return true;
+	}
+	return false;
+}
+
 const struct vx_out *vx_walk_out(const struct vx_walk *w, const char *path)
 {
 	struct vx_out key = {.seen = {.path = path}};

@@ -44,6 +44,16 @@ put p/a/src/F two
 vx run build --all
 is 'core.ignoreCase hides no input from a disk that knows case' "$rc $(ran)" '0 one one two'
 
+# the mode of a directory belongs to what is restored, also where its files are all right
+one 'mkdir -p dist/s && echo 1 >dist/s/x && chmod 750 dist/s'
+vx run build --all
+vx run build --all
+chmod 700 p/a/dist/s
+vx run build --all
+is 'the mode of a directory that holds outputs is put right' "$rc $(stat -c %a p/a/dist/s) $(ran)" '0 750 a'
+vx run build --all
+like 'once' "$out" 'up to date'
+
 # the exact set comes back
 one 'mkdir -p dist/sub dist/empty; cp src/x dist/sub/; echo tool >dist/tool; chmod 755 dist/tool; echo ro >dist/ro; chmod 444 dist/ro; ln -s sub/x dist/link; ln -s nowhere dist/dangling; printf "\\377\\n" >"dist/$(printf "odd \\377 name")"; touch -d "2001-02-03 04:05:06.789012345" dist/tool; touch -h -d "2002-01-01" dist/link'
 vx run build --all
