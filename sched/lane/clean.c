@@ -1,6 +1,8 @@
 /* Cleaning: a task's declared outputs are removed before it runs, so that what is there afterwards is what it made. */
 #include "lane_int.h"
 
+#include "vx/fd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,6 +34,33 @@ static int clean_walked(struct vx_hand *h, const struct vx_outputs *o, const str
 	VX_POINT("clean.end");
 	free(ops.v);
 	return r;
+}
+
+#define MAX_PLACES 4
+
+/* Nothing is where the set's entries begin, and no link on the way there. */
+static bool nothing_there(int root_fd, const char *base, const struct vx_globset *set)
+{
+	char path[VX_MAX_PATH];
+	uint32_t n = set ? vx_globset_count(set) : 0;
+	if (n > MAX_PLACES)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const char *prefix = vx_globset_prefix(set, i);
+		if (!*prefix || (size_t)snprintf(path, sizeof path, "%s%s%s", base, *base ? "/" : "", prefix) >= sizeof path)
+			return false;
+		int fd = vx_open_beneath(root_fd, path, O_PATH | O_NOFOLLOW, 0);
+		vx_close(fd);
+		if (fd != -ENOENT)
+			return false;
+	}
+	return true;
+}
+
+bool vx_lane_clean_already(const struct vx_lane *l, const struct vx_outputs *o)
+{
+	const char *base = o->dir && strcmp(o->dir, ".") != 0 ? o->dir : "";
+	return nothing_there(l->root_fd, base, o->files) && nothing_there(l->root_fd, "", o->workspace_files);
 }
 
 void vx_do_clean(struct vx_hand *h, const struct vx_job *j)

@@ -196,7 +196,7 @@ static void do_run(struct loop *l, const struct vx_core_decision *d)
 	if (t->keyed && t->cache == VX_C_MISS)
 		(void)vx_key_fill(l->keyer, d->task, NULL); /* what cannot be listed cannot be checked again, and is not saved */
 	const struct vx_outputs *o = loop_outputs(l, d->task);
-	if (o && loop_start_lane(l)) {
+	if (o && loop_start_lane(l) && !vx_lane_clean_already(l->lane, o)) {
 		t->phase = PH_CLEANING;
 		vx_lane_clean(l->lane, d->task, o);
 	} else {

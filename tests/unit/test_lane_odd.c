@@ -32,6 +32,37 @@ static void test_own_names(void **state)
 	lt_end(&t);
 }
 
+/* One look tells that there is nothing to clean; what it cannot tell is left to the lane. */
+static void test_clean_already(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *outs, *make;
+		bool nothing;
+	} v[] = {
+		{"dist/**", "mkdir -p p/a", true},
+		{"dist/**", "true", true}, /* the project is there by now */
+		{"dist/** out lib/*.js made", "true", true},
+		{"one two three four five", "true", false}, /* too many places */
+		{"*.js", "true", false},
+		{"dist/** out", "echo 1 >p/a/out", false},
+		{"dist/**", "mkdir p/a/dist", false},
+		{"dist/sub/x", "true", true},
+		{"dist/**", "rmdir p/a/dist && ln -s nowhere p/a/dist", false},
+		{"lib/x/**", "ln -s nowhere p/a/lib", false}, /* the way there passes a link */
+		{"gone/x/**", "mv p/a p/b && ln -s b p/a", false},
+	};
+	struct lt t = {0};
+	lt_begin(&t);
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+		struct vx_outputs o = lt_outputs(&t, "p/a", v[i].outs);
+		assert_int_equal(lt_sh(&t, v[i].make), 0);
+		if (vx_lane_clean_already(t.lane, &o) != v[i].nothing)
+			fail_msg("%s after %s", v[i].outs, v[i].make);
+	}
+	lt_end(&t);
+}
+
 /* Headers count as well: what is small in bytes and large in number is not held in memory. */
 static void test_many_small(void **state)
 {
@@ -142,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_names),
+		cmocka_unit_test(test_clean_already),
 		cmocka_unit_test(test_many_small),
 		cmocka_unit_test(test_far_times),
 		cmocka_unit_test(test_told_once),
