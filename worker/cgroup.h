@@ -41,7 +41,6 @@ struct cgroup {
 
 #define CGROUP_INIT ((struct cgroup){.procs_fd = {-1, -1}})
 
-
 /* `fs` is where cgroup file systems are mounted ("/sys/fs/cgroup"), `lines` the text of /proc/self/cgroup. */
 void cgroup_find(const char *fs, const char *lines, pid_t run, struct cgroup_place *ret);
 void cgroup_forget(struct cgroup_place *p); /* the last worker's call removes the directories */

@@ -10,6 +10,7 @@
 #include "vx/strs.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,6 +120,7 @@ static int spawn_here(struct worker *w, const struct vx_spawn_fd *fds, uint32_t 
 	s.fds = fds;
 	s.n_fds = n_fds;
 	s.new_session = true;
+	s.death_signal = SIGKILL; /* the last resort: whoever kills us kills our killers too, all at once */
 	s.join_cgroup_fd = w->limits.cgroup.procs_fd[CGROUP_MEMORY];
 	s.join_cgroup_fd2 = w->limits.cgroup.procs_fd[CGROUP_PIDS];
 	a->done.start_ns = vx_now_ns(); /* in front: the command may be over by the time that the call returns */

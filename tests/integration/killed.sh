@@ -91,6 +91,20 @@ vx_with() {
 	done
 }
 
+# All of vx at once, as `pkill -KILL vx` does it: nobody is left to sweep, but the command itself goes.
+workspace "$W/all"
+project a <<<"$(task "exec sleep $tag")"
+"$VX" run build --all >/dev/null 2>&1 &
+pid=$!
+one() { [ -n "$(called "sleep $tag")" ]; }
+ok 'a command runs' wait_for 10 one
+all="$(worker $pid) $(forkserver $pid) $pid"
+kill -STOP $all
+kill -KILL $all
+wait $pid 2>/dev/null
+ok 'all of vx is killed at once: so is the command' wait_for 5 none_called "sleep $tag"
+for p in $(called "sleep $tag"); do kill -KILL "$p"; done
+
 workspace "$W/probe"
 project a <<<'{ "tasks": { "build": { "exec": { "command": ":" }, "cache": { "inputs": { "files": ["src/**"], "runtime": ["exec '"$W/nest"'"] }, "outputs": { "files": [] } } } } }'
 put p/a/src/x x
