@@ -4,10 +4,12 @@
 #include "js_memory.h"
 
 #include "vx/arena.h"
+#include "vx/assert.h"
 #include "vx/buf.h"
 #include "vx/clock.h"
 #include "vx/err.h"
 #include "vx/fd.h"
+#include "vx/hash.h"
 #include "vx/limits.h"
 #include "vx/path.h"
 #include "vx/spawn.h"
@@ -32,6 +34,8 @@ const char *js_file_of(const struct vx_project *p, struct vx_arena *a)
 			return strcmp(p->dir, ".") == 0 ? names[i] : vx_arena_printf(a, "%s/%s", p->dir, names[i]);
 	return NULL;
 }
+
+static const char *const helpers[] = {"tsx", "jiti", "esbuild"};
 
 struct runtime {
 	char program[VX_MAX_PATH];
@@ -68,22 +72,42 @@ static bool has_package(const struct vx_workspace *ws, const char *name)
 	return snprintf(path, sizeof path, "%s/node_modules/%s/package.json", ws->root, name) < (int)sizeof path && access(path, R_OK) == 0;
 }
 
-/* The program that would be asked, and what it is, without running it. */
+static const char *print_of(const char *path, struct vx_arena *a)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return "none";
+	return vx_arena_printf(a, "%s %llu %llu %lld.%09ld", path, (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
+		(long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
+/* The program that would be asked, what it is, without running it, and the variables by which it is told what to do. */
 static const char *identify(const struct vx_workspace *ws, struct vx_arena *a)
 {
-	static const char *const helpers[] = {"tsx", "jiti", "esbuild"};
+	static const char *const its_own[] = {"NODE_", "BUN_", "TSX_", "ESBUILD_", "JITI_"};
 	char program[VX_MAX_PATH];
-	struct stat st;
-	uint32_t have = 0;
+	struct vx_strlist l = {0};
+	struct vx_sha256 c;
+	struct vx_digest d;
+	char *hex = vx_arena_alloc(a, VX_DIGEST_HEX);
 
 	if (vx_which("bun", path_var(), program) < 0 && vx_which("node", path_var(), program) < 0)
 		return "none";
-	if (stat(program, &st) < 0)
-		return "none";
-	for (uint32_t i = 0; i < 3; i++)
-		have |= (uint32_t)has_package(ws, helpers[i]) << i;
-	return vx_arena_printf(a, "%s %llu %llu %lld.%09ld %u", program, (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
-		(long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, have);
+	vx_strlist_add(&l, a, print_of(program, a));
+	for (uint32_t i = 0; i < VX_ARRAY_LEN(helpers); i++)
+		vx_strlist_add(&l, a, print_of(vx_arena_printf(a, "%s/node_modules/%s/package.json", ws->root, helpers[i]), a));
+	for (char **e = environ; *e; e++)
+		for (uint32_t i = 0; i < VX_ARRAY_LEN(its_own); i++)
+			if (vx_starts_with(*e, its_own[i]))
+				vx_strlist_add(&l, a, *e);
+	vx_strlist_sort_unique(&l);
+	vx_sha256_init(&c);
+	for (uint32_t i = 0; i < l.n; i++)
+		vx_sha256_add(&c, l.v[i], strlen(l.v[i]) + 1);
+	vx_sha256_done(&c, &d);
+	vx_hex(d.b, sizeof d.b, hex);
+	return hex;
 }
 
 static bool any_typescript(struct vx_strs files)
@@ -97,14 +121,13 @@ static bool any_typescript(struct vx_strs files)
 /* The first that can: bun, a node that strips types, node with tsx, jiti or esbuild of the workspace. Plain JavaScript is fine with any node. */
 static int choose(const struct vx_workspace *ws, struct vx_strs files, struct runtime *ret, struct vx_err *err)
 {
-	static const char *const helpers[] = {"tsx", "jiti", "esbuild"};
 	unsigned major = 0, minor = 0;
 
 	if (vx_which("bun", path_var(), ret->program) == 0) {
 		ret->mode = "bun";
 		return 0;
 	}
-	bool node = vx_which("node", path_var(), ret->program) == 0 && node_version(ret->program, &major, &minor);
+	bool found = vx_which("node", path_var(), ret->program) == 0, node = found && node_version(ret->program, &major, &minor);
 	if (node && (major > 22 || (major == 22 && minor >= 6))) {
 		ret->mode = "strip";
 		return 0;
@@ -118,8 +141,12 @@ static int choose(const struct vx_workspace *ws, struct vx_strs files, struct ru
 		ret->mode = "none";
 		return 0;
 	}
-	if (node)
+	if (node && any_typescript(files))
 		vx_err_set(err, -ENOENT, "%s cannot be evaluated: node is %u.%u, and TypeScript needs more", files.v[0], major, minor);
+	else if (node)
+		vx_err_set(err, -ENOENT, "%s cannot be evaluated: node is %u.%u, and 18 is needed", files.v[0], major, minor);
+	else if (found)
+		vx_err_set(err, -ENOENT, "%s cannot be evaluated: %s --version gives no answer", files.v[0], ret->program);
 	else
 		vx_err_set(err, -ENOENT, "%s cannot be evaluated: neither bun nor node is on PATH", files.v[0]);
 	return vx_err_fix(err, "install bun, or node 22.6 or later, or one of tsx, jiti, esbuild in the workspace beside node");

@@ -8,6 +8,7 @@
 #include "vx/fd.h"
 #include "vx/hash.h"
 #include "vx/limits.h"
+#include "vx/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,15 +35,18 @@ static int take_name(void *arg, const struct vx_dirent *e)
 	return 0;
 }
 
-/* What stands at a path: its bytes, a directory's names, or that nothing does. Recorded as facts of the plan on the way. */
+/* What stands at a path: where it leads through links, and its bytes, a directory's names, or that nothing does. Recorded as facts of the plan on the way. */
 static const char *path_digest(const struct vx_base_dir *root, const char *path, struct vx_arena *a)
 {
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
 	struct vx_strlist names = {0};
 	struct vx_sha256 c;
+	char *real = NULL;
 	int r = vx_seen_read(root, path, &b);
 
 	vx_sha256_init(&c);
+	if (r != -ENOENT && vx_path_canon(a, path, &real) == 0)
+		vx_sha256_add(&c, real, strlen(real) + 1);
 	if (r == 0)
 		vx_sha256_add(&c, vx_buf_str(&b), b.len);
 	vx_buf_free(&b);

@@ -1,5 +1,6 @@
 #include "plantest.h"
 
+#include "vx/assert.h"
 #include "vx/buf.h"
 #include "vx/spawn.h"
 
@@ -234,6 +235,87 @@ static void test_kept(void **state)
 	plan_close(&p);
 }
 
+/* What is imported may be decided by files that are never loaded. */
+static void test_kept_by_what_imports_lead_to(void **state)
+{
+	static const struct {
+		const char *file, *text, *tag;
+	} changes[] = {
+		{"node_modules/pre/package.json", "{\"name\":\"pre\",\"type\":\"module\",\"exports\":\"./two.js\"}", "two"},
+		{"p/a/node_modules/pre/index.js", "exports.x = 'nearer'", "nearer"},
+		{"p/a/package.json", "{\"name\":\"a\",\"imports\":{\"#own\":\"./own2.mjs\"}}", "own2"},
+		{"p/a/lib.js", "exports.y = 'a file before a directory'", "a file before a directory"},
+		{"flag", "2", "2"},
+	};
+	struct plan p;
+
+	(void)state;
+	if (!*only_node)
+		skip();
+	setenv("PATH", only_node, 1);
+	workspace(&p);
+	vxt_write(p.dir, ".vx/.gitignore", "*");
+	vxt_write(p.dir, "node_modules/pre/package.json", "{\"name\":\"pre\",\"type\":\"module\",\"exports\":\"./one.js\"}");
+	vxt_write(p.dir, "node_modules/pre/one.js", "export const x = 'one'");
+	vxt_write(p.dir, "node_modules/pre/two.js", "export const x = 'two'");
+	vxt_write(p.dir, "p/a/package.json", "{\"name\":\"a\",\"imports\":{\"#own\":\"./own1.mjs\"}}");
+	vxt_write(p.dir, "p/a/own1.mjs", "export const own = 'own1'");
+	vxt_write(p.dir, "p/a/own2.mjs", "export const own = 'own2'");
+	vxt_write(p.dir, "p/a/lib/index.js", "exports.y = 'a directory'");
+	vxt_write(p.dir, "p/a/more.cjs", "exports.y = require('./lib').y");
+	vxt_write(p.dir, "flag", "1");
+	vxt_write(p.dir, "p/a/vx.config.mjs",
+		"import fs from 'node:fs'; import {x} from 'pre'; import {own} from '#own'; import more from './more.cjs';\n"
+		"fs.appendFileSync('log', 'x'); const h = await fs.promises.open('flag'); const flag = await h.readFile('utf8'); await h.close();\n"
+		"export default {tags: [x, own, more.y, flag]}");
+	usleep(150000);
+	assert_int_equal(evaluations(&p), 1);
+	assert_int_equal(evaluations(&p), 0);
+	for (size_t i = 0; i < VX_ARRAY_LEN(changes); i++) {
+		vxt_write(p.dir, changes[i].file, changes[i].text);
+		if (evaluations(&p) != 1 || !vx_strs_has(p.ws.projects[1].tags, changes[i].tag))
+			fail_msg("%s changed: the evaluation of before was used", changes[i].file);
+		evaluations(&p);
+		assert_int_equal(evaluations(&p), 0);
+	}
+	setenv("NODE_OPTIONS", "--conditions=development", 1);
+	assert_int_equal(evaluations(&p), 1);
+	unsetenv("NODE_OPTIONS");
+	/* what is read in ways that are not watched is never kept */
+	static const char *const unwatched[] = {"fs.cpSync('listed', 'copy', {recursive: true})", "fs.readdirSync('listed', {recursive: true})",
+		"new fs.ReadStream('flag').destroy()"};
+	vxt_write(p.dir, "listed/a", "1");
+	for (size_t i = 0; i < VX_ARRAY_LEN(unwatched); i++) {
+		struct vx_buf b = VX_BUF(4096);
+		vx_buf_printf(&b, "const fs = require('fs'); %s; exports.y = 'y'", unwatched[i]);
+		vxt_write(p.dir, "p/a/more.cjs", vx_buf_str(&b));
+		vx_buf_free(&b);
+		evaluations(&p);
+		if (evaluations(&p) != 1)
+			fail_msg("%s: kept", unwatched[i]);
+	}
+	plan_close(&p);
+}
+
+/* A node that cannot be run is not told as one that is not there. */
+static void test_broken_node(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	workspace(&p);
+	vxt_write(p.dir, "bin/node", "#!/bin/sh\nexit 3\n");
+	assert_int_equal(chmod(vxt_path(p.dir, "bin/node"), 0755), 0);
+	setenv("PATH", vxt_path(p.dir, "bin"), 1);
+	vxt_write(p.dir, "p/b/vx.config.mjs", "export default {}");
+	plan_load(&p);
+	plan_says(&p, "p/b/vx.config.mjs cannot be evaluated", "bin/node --version gives no answer", NULL);
+	vxt_write(p.dir, "bin/node", "#!/bin/sh\necho v16.2.0\n");
+	plan_load(&p);
+	plan_says(&p, "p/b/vx.config.mjs cannot be evaluated: node is 16.2, and 18 is needed", NULL);
+	plan_close(&p);
+}
+
 int main(int argc, char **argv)
 {
 	vxt_keeper(argc, argv);
@@ -244,6 +326,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_one_process),
 		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_kept_by_what_imports_lead_to),
+		cmocka_unit_test(test_broken_node),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
