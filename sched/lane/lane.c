@@ -263,6 +263,7 @@ static void *hand_main(void *arg)
 			q->idle++;
 			pthread_cond_wait(&q->more, &l->lock);
 			q->idle--;
+			q->woken -= q->woken > 0;
 		}
 		if (!q->head)
 			break;
@@ -272,6 +273,8 @@ static void *hand_main(void *arg)
 		work(&h, jobs);
 		pthread_mutex_lock(&l->lock);
 		q->running--;
+		q->slow -= h.slow;
+		h.slow = false;
 		if (h.back && l->wait_idle && !q->running && !q->queued)
 			pthread_cond_signal(&l->rows_more);
 	}
@@ -296,6 +299,36 @@ static int more_threads(struct vx_lane *l, struct vx_queue *q)
 	return 0;
 }
 
+/* Under the lock: is one more thread worth waking for what is queued? */
+static bool wants_thread(const struct vx_queue *q)
+{
+	return q->queued && (!q->shares || q->queued > VX_LANE_TURNS * (q->running - q->slow + q->woken));
+}
+
+/* Under the lock. Returns whether the caller is to signal q->more. */
+static bool wake_one(struct vx_queue *q)
+{
+	bool wake = q->idle > q->woken || (q->idle && !q->shares);
+	q->woken += wake && q->shares;
+	return wake;
+}
+
+void vx_lane_slow(struct vx_hand *h)
+{
+	struct vx_lane *l = h->l;
+	bool wake = false;
+	if (!h->back || h->slow)
+		return;
+	pthread_mutex_lock(&l->lock);
+	h->slow = true;
+	l->back.slow++;
+	if (wants_thread(&l->back) && more_threads(l, &l->back) == 0)
+		wake = wake_one(&l->back);
+	pthread_mutex_unlock(&l->lock);
+	if (wake)
+		pthread_cond_signal(&l->back.more);
+}
+
 /* Queues a job; when no thread can be had at all it is done here and now. */
 static void enqueue(struct vx_lane *l, struct vx_queue *q, struct vx_job *j)
 {
@@ -303,13 +336,14 @@ static void enqueue(struct vx_lane *l, struct vx_queue *q, struct vx_job *j)
 	*q->tail = j;
 	q->tail = &j->next;
 	q->queued++;
-	int r = more_threads(l, q);
+	bool another = wants_thread(q);
+	int r = another ? more_threads(l, q) : 0;
 	if (r < 0) {
 		q->head = NULL;
 		q->tail = &q->head;
 		q->queued = 0;
 	}
-	bool wake = q->idle;
+	bool wake = another && r == 0 && wake_one(q);
 	pthread_mutex_unlock(&l->lock);
 	if (wake) /* outside of the lock, which the woken thread takes first */
 		pthread_cond_signal(&q->more);
@@ -496,6 +530,7 @@ struct vx_lane *vx_lane_make(
 	pthread_mutex_init(&l->tmp_lock, NULL);
 	queue_init(&l->front, max);
 	queue_init(&l->back, max);
+	l->back.shares = true;
 	cond_init_monotonic(&l->rows_more);
 	pthread_cond_init(&l->budget_more, NULL);
 	l->rows_tail = &l->rows;

@@ -17,11 +17,14 @@
 
 #include <pthread.h>
 
-#define VX_LANE_MAX_THREADS 16U        /* of each of the two lanes */
-#define VX_LANE_SMALL_BYTES (4U << 20) /* outputs up to this in all are packed in memory, more is streamed */
-#define VX_LANE_MEMBER_BYTES 1024U     /* what each of them counts for beside its bytes: header, name and padding */
-#define VX_LANE_PIECE_BYTES (1U << 20) /* of what is streamed */
-#define VX_LANE_RING_FILES 8U          /* from this many files on outputs are read through the ring */
+#define VX_LANE_MAX_THREADS 16U         /* of each of the two lanes */
+#define VX_LANE_SMALL_BYTES (4U << 20)  /* outputs up to this in all are packed in memory, more is streamed */
+#define VX_LANE_MEMBER_BYTES 1024U      /* what each of them counts for beside its bytes: header, name and padding */
+#define VX_LANE_PIECE_BYTES (1U << 20)  /* of what is streamed */
+#define VX_LANE_RING_FILES 8U           /* from this many files on outputs are read through the ring */
+#define VX_LANE_TURNS 2U                /* saves that wait for a thread which is awake before another is woken ... */
+#define VX_LANE_SLOW_BYTES (256U << 10) /* ... unless that one has outputs beyond these to save */
+#define VX_LANE_SLOW_FILES 64U
 #define VX_LANE_BATCH 32U              /* restores taken from the queue at once */
 #define VX_LANE_GROUP_WAIT_MS 400      /* unless the last commit is as long ago as this */
 #define VX_LANE_SNAPS 512U             /* snapshots alone, which nobody waits for: this many, or */
@@ -98,6 +101,7 @@ struct vx_hand {
 	struct vx_unzip *unzip;
 	struct vx_buf tar, packed; /* kept between jobs */
 	bool back;                 /* of the saving lane */
+	bool slow;                 /* counted as such in its queue */
 	uint64_t held_ns;          /* when the first of `held` was held back */
 	char stage[48];            /* the directory below .vx/stage that this thread's restores use one after the other, */
 	int stage_fd;              /* empty between them; -1 none yet */
@@ -120,6 +124,9 @@ struct vx_queue {
 	pthread_cond_t more;
 	pthread_t threads[VX_LANE_MAX_THREADS];
 	uint32_t n_threads, max_threads, idle, running, queued;
+	uint32_t woken; /* told to wake, and not yet awake */
+	uint32_t slow;  /* running, and at something that takes its time */
+	bool shares;    /* small jobs: an awake thread takes several in turn, since waking one costs about as much as a job */
 };
 
 /* A row on its way to the index; owns its buffers. */
@@ -204,6 +211,8 @@ void vx_hand_flush(struct vx_hand *h);
 void vx_lane_commit(struct vx_lane *l, struct vx_pending *p);
 void vx_lane_commit_stop(struct vx_lane *l);
 void vx_pending_free(struct vx_pending *p);
+/* A save is about to take its time: what waits for this thread is left to another. */
+void vx_lane_slow(struct vx_hand *h);
 /* Waits while others hold too much, unless `at_once`: for what is held already and must go on. */
 void vx_lane_budget_take(struct vx_lane *l, uint64_t bytes, bool at_once);
 void vx_lane_budget_give(struct vx_lane *l, uint64_t bytes);

@@ -249,6 +249,8 @@ void vx_do_save(struct vx_hand *h, const struct vx_job *j)
 	VX_POINT("save.walked");
 	if (r == 0) {
 		uint64_t bytes = vx_pack_bytes(&w), held = bytes > VX_LANE_SMALL_BYTES ? 4ULL * VX_LANE_PIECE_BYTES : 2 * bytes + 4096;
+		if (bytes > VX_LANE_SLOW_BYTES || w.n_outs > VX_LANE_SLOW_FILES)
+			vx_lane_slow(h);
 		vx_lane_budget_take(l, held, false);
 		r = save_walked(h, j, &w, &head, &f);
 		vx_lane_budget_give(l, held);

@@ -1,6 +1,8 @@
 /* Who is woken for what: vx_lane_doze. */
 #include "lanetest.h"
 
+#include <semaphore.h>
+
 static void put(struct lt *t, const char *path)
 {
 	char *at = vx_arena_printf(&t->a, "%s/%s", t->root, path), *slash = strrchr(at, '/');
@@ -107,8 +109,96 @@ static void test_nothing_is_slept_through(void **state)
 	lt_end(&t);
 }
 
+/* A save that stops where its inputs are looked at again, until it is let go. */
+struct stop {
+	sem_t there, go;
+};
+
+static int stop_here(void *arg, char *ret_what, size_t cap)
+{
+	struct stop *s = arg;
+	(void)ret_what, (void)cap;
+	sem_post(&s->there);
+	sem_wait(&s->go);
+	return 0;
+}
+
+static void save_stopping(struct lt *t, uint32_t task, const char *key, const struct vx_outputs *o, struct stop *s)
+{
+	struct vx_save_req r = {.task = task, .id = "a#build", .key = lt_key(key), .outputs = *o, .duration_ns = 5, .recheck = stop_here, .arg = s};
+	vx_lane_save(t->lane, &r);
+}
+
+static bool gets_there(struct stop *s, int ms)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_nsec += (long)(ms % 1000) * 1000000;
+	ts.tv_sec += ms / 1000 + ts.tv_nsec / 1000000000;
+	ts.tv_nsec %= 1000000000;
+	return sem_timedwait(&s->there, &ts) == 0;
+}
+
+static void settle_all(struct lt *t, uint32_t n)
+{
+	struct vx_lane_event e;
+	vx_lane_flush(t->lane);
+	while (n) {
+		lt_next(t, &e);
+		assert_true(e.ok);
+		n -= e.kind == VX_LANE_SETTLED;
+	}
+}
+
+/* Small saves wait their turn behind a thread that is awake; the third that waits wakes another, and so does any that waits for a large one. */
+static void test_turns(void **state)
+{
+	struct lt t = {0};
+	struct stop s[8];
+	char path[64];
+	(void)state;
+	lt_begin(&t);
+	for (uint32_t i = 0; i < 8; i++) {
+		sem_init(&s[i].there, 0, 0);
+		sem_init(&s[i].go, 0, 0);
+	}
+	put(&t, "p/a/dist/x");
+	for (uint32_t i = 0; i <= VX_LANE_SLOW_FILES; i++) {
+		snprintf(path, sizeof path, "p/b/dist/%u", i);
+		put(&t, path);
+	}
+	struct vx_outputs small = lt_outputs(&t, "p/a", "dist/**"), large = lt_outputs(&t, "p/b", "dist/**");
+	save_stopping(&t, 0, "k0", &small, &s[0]);
+	assert_true(gets_there(&s[0], 30000));
+	save_stopping(&t, 1, "k1", &small, &s[1]);
+	save_stopping(&t, 2, "k2", &small, &s[2]);
+	assert_false(gets_there(&s[1], 50));
+	assert_int_equal(t.lane->back.n_threads, 1);
+	save_stopping(&t, 3, "k3", &small, &s[3]);
+	assert_true(gets_there(&s[1], 30000));
+	for (uint32_t i = 0; i < 4; i++)
+		sem_post(&s[i].go);
+	settle_all(&t, 4);
+
+	save_stopping(&t, 4, "k4", &small, &s[4]);
+	assert_true(gets_there(&s[4], 30000));
+	save_stopping(&t, 5, "k5", &large, &s[5]);
+	save_stopping(&t, 6, "k6", &small, &s[6]);
+	sem_post(&s[4].go);
+	assert_true(gets_there(&s[5], 30000));
+	assert_true(gets_there(&s[6], 30000)); /* beside the large one */
+	save_stopping(&t, 7, "k7", &small, &s[7]);
+	sem_post(&s[6].go);
+	assert_true(gets_there(&s[7], 30000)); /* also what comes later */
+	sem_post(&s[5].go);
+	sem_post(&s[7].go);
+	settle_all(&t, 4);
+	lt_end(&t);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_doze), cmocka_unit_test(test_nothing_is_slept_through)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_turns), cmocka_unit_test(test_doze), cmocka_unit_test(test_nothing_is_slept_through)};
 	return cmocka_run_group_tests_name("lane_wake", tests, NULL, NULL);
 }
