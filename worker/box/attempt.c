@@ -126,6 +126,30 @@ void attempt_begin(struct host *h, int fds[BOX_MAX_FDS])
 		vx_pidfd_signal(a->pidfd, SIGKILL);
 }
 
+/* Is `pid` where bubblewrap was to put it? One that is none, a wrapper that only executes its last arguments, would leave the command unconfined. */
+static int check_namespaces(struct host *h, pid_t pid, struct vx_err *err)
+{
+	static const char *const names[] = {"pid", "mnt", "ipc", "uts", "net"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names - h->at.r.share_net; i++) {
+		char path[64];
+		struct stat own, its;
+
+		snprintf(path, sizeof path, "/proc/self/ns/%s", names[i]);
+		int r = stat(path, &own) < 0 ? -errno : 0;
+		snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, names[i]);
+		if (r == 0 && stat(path, &its) < 0)
+			r = -errno;
+		if (r < 0)
+			return vx_err_set(
+				err, r, "sandbox: cannot look at the %s namespace that %s has made: %s", names[i], h->bwrap, vx_strerror(r));
+		if (own.st_dev == its.st_dev && own.st_ino == its.st_ino)
+			return vx_err_set(
+				err, -ENOTSUP, "sandbox: %s has not set the command apart (%s): it is no bubblewrap that works", h->bwrap, names[i]);
+	}
+	return 0;
+}
+
 /* vx-init runs, as `pid`: the mounts go into its namespace, then it may begin. */
 static void ready(struct host *h, pid_t pid)
 {
@@ -134,7 +158,7 @@ static void ready(struct host *h, pid_t pid)
 
 	if (a->build_err.code || a->ready)
 		return;
-	if (!h->plain && tree_attach(&h->base, &a->tree, pid, &a->build_err) < 0) {
+	if (check_namespaces(h, pid, &a->build_err) < 0 || (!h->plain && tree_attach(&h->base, &a->tree, pid, &a->build_err) < 0)) {
 		vx_pidfd_signal(a->pidfd, SIGKILL);
 		return;
 	}
@@ -288,8 +312,12 @@ void attempt_end(struct host *h)
 	if (!a->ready && !a->killed) {
 		struct vx_err err = {0};
 		const char *text = vx_buf_str(&a->complaints);
-		vx_err_set(&err, -EIO, "sandbox: bubblewrap could not set it up: %.*s", *text ? (int)strcspn(text, "\n") : 24,
-			*text ? text : "it ended without a word.");
+		if (a->last.kind == VX_INIT_FAILED && a->last.step >= VX_INIT_STEP_PIDNS)
+			vx_err_set(&err, -ENOTSUP, "sandbox: %s has not %s: it is no bubblewrap that works", h->bwrap,
+				a->last.step == VX_INIT_STEP_PIDNS ? "set the command apart (pid)" : "filtered the command's system calls");
+		else
+			vx_err_set(&err, -EIO, "sandbox: bubblewrap could not set it up: %.*s", *text ? (int)strcspn(text, "\n") : 24,
+				*text ? text : "it ended without a word.");
 		refuse(h, &err);
 		vx_buf_free(&lines);
 		return;

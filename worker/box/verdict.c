@@ -140,6 +140,9 @@ int verdict_bwrap_version(const char *text, struct vx_err *err)
 
 int verdict_bwrap_text(const struct verdict_facts *f, const char *complaint, struct vx_err *err)
 {
+	if (strstr(complaint, "no bubblewrap that works")) /* our own words, when it left the command unconfined */
+		return say(err, vx_starts_with(complaint, "sandbox: ") ? complaint + strlen("sandbox: ") : complaint,
+			"let vx find bubblewrap's own bwrap first on its PATH: sudo apt install bubblewrap");
 	if (strstr(complaint, "mount proc") || strstr(complaint, "proc on /newroot/proc"))
 		return say(err, "no /proc can be mounted here (a container that covers parts of its own)",
 			"docker: --security-opt systempaths=unconfined; or \"weakerWhenNested\": true in every sandboxed task");

@@ -29,6 +29,7 @@ typedef uint64_t sigset64;
 #define MSG_NOSIGNAL_ 0x4000
 #define MSG_DONTWAIT_ 0x40
 #define RUSAGE_CHILDREN_ (-1)
+#define SECCOMP_FILTERED 2 /* what PR_GET_SECCOMP says then */
 #define CHILD_STACK_BYTES 16384
 #define PATH_BYTES 4096
 
@@ -87,6 +88,15 @@ __attribute__((noreturn)) static void give_up(int32_t step, long error)
 {
 	say((struct vx_init_msg){.kind = VX_INIT_FAILED, .step = step, .error = (int32_t)-error});
 	leave(1);
+}
+
+/* Whoever executed us must have made the sandbox first. Above all: whatever we signal is "everything", and that must end at our own namespace. */
+static void check_surroundings(void)
+{
+	if (SYS0(__NR_getpid) != 1)
+		give_up(VX_INIT_STEP_PIDNS, -EOPNOTSUPP);
+	if (SYS5(__NR_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 || SYS5(__NR_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_FILTERED)
+		give_up(VX_INIT_STEP_FILTER, -EOPNOTSUPP);
 }
 
 /* Turns the offsets of a list into pointers, in place. */
@@ -314,6 +324,7 @@ void init_main(void)
 	SYS5(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 	SYS4(__NR_rt_sigprocmask, SIG_SETMASK_, &block, 0, sizeof block);
 	SYS5(__NR_prctl, PR_SET_NAME, name, 0, 0, 0);
+	check_surroundings();
 	say((struct vx_init_msg){.kind = VX_INIT_READY});
 	drop_capabilities();
 	long signals = SYS4(__NR_signalfd4, -1, &chld, sizeof chld, SFD_CLOEXEC_);
