@@ -163,3 +163,11 @@ int cfg_read(const struct vx_base_dir *root, const char *rel, struct vx_buf *b, 
 		return vx_err_set(err, r, "%s: larger than %u bytes, the most a configuration file may have", rel, VX_MAX_CONFIG_BYTES);
 	return vx_err_set(err, r, "cannot read %s: %s", rel, r == -EINVAL ? "not a regular file" : vx_strerror(r));
 }
+
+const char *cfg_script(const struct vx_project *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n_scripts; i++)
+		if (strcmp(p->scripts[i].name, name) == 0)
+			return p->scripts[i].value;
+	return NULL;
+}

@@ -58,4 +58,7 @@ struct cfg_ws_file {
 };
 int cfg_ws_settings(const struct cfg *c, const struct vx_json *v, struct vx_workspace *ws, struct vx_json **ret_tasks);
 
+/* The command of a project's script; NULL when it has none of that name. */
+const char *cfg_script(const struct vx_project *p, const char *name);
+
 #endif

@@ -87,14 +87,6 @@ static int load_settings(struct loader *l)
 	return r < 0 ? r : cfg_ws_settings(&c, l->defaults_json, l->ws, &l->defaults);
 }
 
-static const char *script_of(const struct vx_project *p, const char *name)
-{
-	for (uint32_t i = 0; i < p->n_scripts; i++)
-		if (strcmp(p->scripts[i].name, name) == 0)
-			return p->scripts[i].value;
-	return NULL;
-}
-
 struct decls {
 	const struct vx_task_decl **v;
 	uint32_t n;
@@ -145,7 +137,7 @@ static int own_tasks(struct loader *l, struct cfg *c, const struct vx_project *p
 		c->task = vx_arena_strdup(l->a, it.key);
 		if (!it.val)
 			return cfg_fail(c, NULL, "the task must be an object, not null");
-		r = add_task(l, c, it.val, l->defaults ? vx_json_get(l->defaults, it.key) : NULL, script_of(p, it.key), out);
+		r = add_task(l, c, it.val, l->defaults ? vx_json_get(l->defaults, it.key) : NULL, cfg_script(p, it.key), out);
 		if (r < 0)
 			return r;
 	}
@@ -160,7 +152,7 @@ static int default_tasks(struct loader *l, const struct vx_project *p, const str
 	if (!l->defaults)
 		return 0;
 	for (struct vx_json_iter it = vx_json_iter(l->defaults); vx_json_next(&it);) {
-		const char *script = script_of(p, it.key);
+		const char *script = cfg_script(p, it.key);
 		if (!script || (own && vx_json_has(own, it.key)))
 			continue;
 		c.task = vx_arena_strdup(l->a, it.key);
@@ -226,7 +218,7 @@ static void fingerprint(struct loader *l, const struct vx_project *p, uint32_t c
 	vx_buf_add(&l->print, &config_bit, sizeof config_bit);
 	if (l->defaults)
 		for (struct vx_json_iter it = vx_json_iter(l->defaults); vx_json_next(&it);) {
-			const char *script = script_of(p, it.key);
+			const char *script = cfg_script(p, it.key);
 			vx_buf_addc(&l->print, script ? 's' : '-');
 			vx_buf_add(&l->print, script ? script : "", script ? strlen(script) + 1 : 1);
 		}

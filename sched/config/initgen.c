@@ -1,5 +1,6 @@
 #include "vx/initgen.h"
 
+#include "cfg.h"
 #include "lock_format.h"
 
 #include "vx/arena.h"
@@ -25,22 +26,14 @@ static bool listed(const char *const *names, const char *name)
 	return false;
 }
 
-static bool has_script(const struct vx_project *p, const char *name)
-{
-	for (uint32_t i = 0; i < p->n_scripts; i++)
-		if (strcmp(p->scripts[i].name, name) == 0)
-			return true;
-	return false;
-}
-
 /* What a package manager runs around other scripts, by itself. */
 static bool is_hook(const struct vx_project *p, const char *name)
 {
 	static const char *const alone[] = {
 		"prepare", "install", "preinstall", "postinstall", "prepublish", "prepublishOnly", "prepack", "postpack", "dependencies", NULL};
 
-	return listed(alone, name) || (vx_starts_with(name, "pre") && has_script(p, name + 3)) ||
-	       (vx_starts_with(name, "post") && has_script(p, name + 4));
+	return listed(alone, name) || (vx_starts_with(name, "pre") && cfg_script(p, name + 3)) ||
+	       (vx_starts_with(name, "post") && cfg_script(p, name + 4));
 }
 
 static bool can_name_a_task(const char *name)
@@ -75,7 +68,7 @@ uint32_t vx_init_from_scripts(const struct vx_workspace *ws, const struct vx_pro
 		struct vx_json *t = vx_json_object(), *exec = vx_json_object();
 		bool upstream = false;
 		for (uint32_t k = 0; k < p->n_deps && strcmp(name, "build") == 0; k++)
-			upstream = upstream || has_script(&ws->projects[p->deps[k]], name);
+			upstream = upstream || cfg_script(&ws->projects[p->deps[k]], name);
 		if (upstream) {
 			struct vx_json *d = vx_json_array();
 			vx_json_add(d, vx_json_new_str("^build"));

@@ -41,12 +41,35 @@ struct loader {
 	struct vx_strs global_inputs;
 };
 
+/* Members of a file that vx does without: they say nothing about what a task reads. */
+static const char *const file_keys[] = {"$schema", "extends", "tasks", "pipeline", "tags", "boundaries", "global", "globalDependencies", "globalEnv",
+	"globalPassThroughEnv", "globalDotEnv", "envMode", "concurrency", "cacheDir", "cacheMaxAge", "cacheMaxSize", "daemon", "ui", "remoteCache",
+	"futureFlags", "noUpdateNotifier", "dangerouslyDisablePackageManagerCheck", "signature", "baseBranch", "experimentalUI", "experimentalSpaces",
+	"experimentalCI", "experimentalObservability", NULL};
+
+/* Anything else may have been meant to be in keys (a misspelled globalEnv), so it is said. */
+static void check_file_keys(struct loader *l, const struct file *f)
+{
+	struct vx_strs names = {file_keys, sizeof file_keys / sizeof *file_keys - 1};
+
+	for (struct vx_json_iter it = vx_json_iter(f->json); vx_json_next(&it);) {
+		if (vx_strs_has(names, it.key) || *it.key == '$' || *it.key == '/')
+			continue;
+		const char *near = vx_nearest(it.key, names);
+		vx_strlist_add(&l->warnings, l->a,
+			vx_arena_printf(l->a, "%s: \"%.100s\" means nothing to vx and is ignored%s%s%s", f->path, it.key,
+				near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : ""));
+	}
+}
+
 static int parse(struct loader *l, const char *path, struct file *f)
 {
 	int r = cfg_read(l->base, path, &l->text, l->err);
 
-	if (r == -ENOENT)
-		return vx_err_set(l->err, r, "%s cannot be read: it was there a moment ago, or is a symbolic link to nothing", path);
+	if (r == -ENOENT) {
+		vx_err_set(l->err, r, "%s cannot be read: it was there a moment ago, or is a symbolic link to nothing", path);
+		return vx_err_fix(l->err, "put the file back, or remove the link");
+	}
 	if (r == 0)
 		r = vx_json_parse(vx_buf_str(&l->text), l->text.len, VX_JSON_COMMENTS, path, &f->json, l->err);
 	if (r < 0)
@@ -56,6 +79,7 @@ static int parse(struct loader *l, const char *path, struct file *f)
 	f->loaded = true;
 	if (vx_json_type(f->json) != VX_JSON_OBJECT)
 		return cfg_fail(&c, NULL, "the file must be an object");
+	check_file_keys(l, f);
 	f->tasks = vx_json_get(f->json, "tasks");
 	if (!f->tasks)
 		f->tasks = vx_json_get(f->json, "pipeline");
@@ -120,6 +144,21 @@ static int inside(const struct cfg *c, const char *field, struct vx_strs globs)
 	return 0;
 }
 
+/* Turborepo 1: files beside globalDependencies. */
+static int dot_env(struct cfg *c, const struct vx_json *o, struct vx_ws_settings *s)
+{
+	struct vx_strs own = {0};
+	struct vx_strlist all = {0};
+	int r = cfg_strs(c, vx_json_get(o, "globalDotEnv"), "globalDotEnv", &own);
+
+	if (r < 0 || own.n == 0)
+		return r;
+	for (uint32_t i = 0; i < s->global_files.n + own.n; i++)
+		vx_strlist_add(&all, c->a, i < s->global_files.n ? s->global_files.v[i] : own.v[i - s->global_files.n]);
+	s->global_files = vx_strlist_done(&all);
+	return 0;
+}
+
 /* The global settings stand at the top, or under `global` with shorter names where that is switched on; its `inputs` then are inputs of every task. */
 static int root_settings(struct loader *l)
 {
@@ -136,6 +175,8 @@ static int root_settings(struct loader *l)
 		return cfg_fail(&c, "global", "must be an object");
 	const struct vx_json *n = vx_json_get(o, "concurrency");
 	int r = cfg_strs(&c, vx_json_get(o, files), files, block ? &l->global_inputs : &s->global_files);
+	if (r == 0)
+		r = dot_env(&c, o, s);
 	if (r == 0)
 		r = inside(&c, files, block ? l->global_inputs : s->global_files);
 	if (r == 0)
@@ -212,6 +253,9 @@ static int chain_files(struct loader *l, uint32_t p, const struct file **v, uint
 		return cfg_fail(&c, "extends", "goes round in a circle, or is nested more than %d deep", TURBO_MAX_CHAIN - 2);
 	if (!f->loaded)
 		return 0;
+	for (uint32_t i = 0; i < *n; i++)
+		if (v[i] == f)
+			return 0;
 	for (uint32_t i = 0; i < f->extends.n; i++) {
 		if (strcmp(f->extends.v[i], "//") == 0)
 			continue;
@@ -222,9 +266,6 @@ static int chain_files(struct loader *l, uint32_t p, const struct file **v, uint
 		if (r < 0)
 			return r;
 	}
-	for (uint32_t i = 0; i < *n; i++)
-		if (v[i] == f)
-			return 0;
 	if (*n == TURBO_MAX_CHAIN - 1)
 		return cfg_fail(&c, "extends", "leads to more than %d files", TURBO_MAX_CHAIN - 1);
 	v[(*n)++] = f;
@@ -255,14 +296,6 @@ struct package {
 	struct vx_map done;      /* task names handled */
 	struct vx_strlist taken; /* taken away by "extends": false */
 };
-
-static bool has_script(const struct vx_project *p, const char *name)
-{
-	for (uint32_t i = 0; i < p->n_scripts; i++)
-		if (strcmp(p->scripts[i].name, name) == 0)
-			return true;
-	return false;
-}
 
 /* A pattern that means something else in every package cannot be shared. */
 static bool says_dotdot(const struct vx_json *def)
@@ -300,7 +333,7 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 		vx_strlist_add(&k->taken, l->a, name);
 		return 0;
 	}
-	bool shared = from && !own && !has_script(project, name) && !says_dotdot(from->def);
+	bool shared = from && !own && !cfg_script(project, name) && !says_dotdot(from->def);
 	if (shared && from->group) {
 		k->out[k->n_out++] = from->group;
 		return 0;

@@ -12,7 +12,7 @@
 static const char DEFAULT[] = "$TURBO_DEFAULT$", ROOT[] = "$TURBO_ROOT$", EXTENDS[] = "$TURBO_EXTENDS$";
 
 static const char *const known[] = {"cache", "dependsOn", "env", "inputs", "interactive", "interruptible", "outputLogs", "outputMode", "outputs",
-	"passThroughEnv", "persistent", "with", "description", "extends", NULL};
+	"passThroughEnv", "persistent", "with", "description", "extends", "dotEnv", NULL};
 
 static const char *const log_modes[] = {"full", "hash-only", "new-only", "errors-only", "none", NULL};
 
@@ -140,9 +140,11 @@ static int take_inputs(const struct cfg *c, const struct turbo_chain *chain, con
 	bool given = false;
 	int r = list(c, chain, chain->n, "inputs", &in, &given);
 
+	d->default_inputs = in.n == 0;
+	if (r == 0)
+		r = list(c, chain, chain->n, "dotEnv", &in, &given); /* Turborepo 1: files beside the inputs */
 	if (r < 0)
 		return r;
-	d->default_inputs = in.n == 0;
 	for (uint32_t i = 0; i < chain->global_inputs.n; i++) {
 		const char *g = chain->global_inputs.v[i];
 		vx_strlist_add(&rest, c->a, vx_arena_printf(c->a, "%s%s/%s", *g == '!' ? "!" : "", ROOT, g + (*g == '!')));
@@ -236,14 +238,6 @@ static int take_logs(const struct cfg *c, const struct turbo_chain *chain, struc
 	return cfg_fail(c, "outputLogs", "must be full, hash-only, new-only, errors-only or none, not \"%.60s\"", t->output_logs);
 }
 
-static const char *script_of(const struct vx_project *p, const char *name)
-{
-	for (uint32_t i = 0; i < p->n_scripts; i++)
-		if (strcmp(p->scripts[i].name, name) == 0)
-			return p->scripts[i].value;
-	return NULL;
-}
-
 /* Without the entries that name such a file, which is then meant: a build that writes its own manifest. It is never cleaned (vx/lane.h, `tracked`). */
 static struct vx_strs not_named(const struct cfg *c, struct vx_strs out, const char *const *own)
 {
@@ -281,7 +275,7 @@ int turbo_task(
 	struct vx_task_decl t = {.name = c->task, .dialect = VX_DIALECT_TURBO, .exec = {.timeout_ms = -1, .retries = -1, .cpus = 1}};
 	struct vx_strlist outputs = {0};
 	bool cache = true, given = false;
-	const char *script = script_of(p, c->task);
+	const char *script = cfg_script(p, c->task);
 
 	t.source = chain->n ? chain->file[chain->n - 1] : c->file;
 	t.has_exec = script && script[strspn(script, " \t\r\n")];

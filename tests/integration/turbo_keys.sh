@@ -149,4 +149,24 @@ is '--output-logs new-only' "$(shown)" 'up-to-date KEY a#build'
 turbo '{ "tasks": {} }'
 vx run build --all
 one_line 'no tasks' 'turbo\.json defines none'
+# what Turborepo 1 had beside them
+turbo '{ "globalDotEnv": [".env"], "pipeline": { "build": { "dotEnv": [".env.mine"], "outputs": ["dist/**"] } } }'
+put .env 1
+settle 'dotEnv'
+is 'nothing is said about it' "$err" ''
+put .env 2
+changed 'an ignored file of globalDotEnv changes'
+put p/a/.env.mine 1
+changed 'one of dotEnv comes'
+put p/a/new x
+changed 'beside them every file counts still'
+
+# a misspelled key would be in no key
+turbo '{ "globalDependancies": ["conf"], "bestBefore": 1, "//": "a comment", "tasks": { "build": { "outputs": ["dist/**"] } } }'
+vx run build --all
+is 'unknown members of the file: it runs' "$rc $(ran)" '0 a'
+like 'each is said' "$err" 'turbo\.json: "bestBefore" means nothing to vx and is ignored$'
+like 'with what was meant' "$err" '"globalDependancies" means nothing.*did you mean "globalDependencies"\?'
+is 'and nothing else' "$(wc -l <<<"$err")" 2
+
 done_testing
