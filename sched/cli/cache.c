@@ -29,12 +29,6 @@ static int bad_value(struct vx_err *err, const char *option, const char *value, 
 	return -EINVAL;
 }
 
-static int missing_value(struct vx_err *err, const char *option)
-{
-	vx_err_set(err, -EINVAL, "%s has no value", option);
-	return vx_err_fix(err, "vx help cache says which");
-}
-
 static int take_value(struct cache_args *a, const char *name, const char *value, struct vx_err *err)
 {
 	if (strcmp(name, "--older-than") == 0)
@@ -49,12 +43,8 @@ static int take_value(struct cache_args *a, const char *name, const char *value,
 		a->cache_dir = value;
 		return 0;
 	}
-	if (strcmp(name, "-C") == 0) {
-		if (chdir(value) == 0)
-			return 0;
-		vx_err_set(err, -errno, "-C %s: %s", value, vx_strerror(errno));
-		return vx_err_fix(err, "name a directory inside the workspace");
-	}
+	if (strcmp(name, "-C") == 0)
+		return vx_cli_chdir(value, err);
 	a->json = strcmp(value, "json") == 0;
 	return a->json || strcmp(value, "pretty") == 0 ? 0 : bad_value(err, name, value, "pretty or json");
 }
@@ -65,21 +55,15 @@ static int parse(int argc, char **argv, struct cache_args *a, struct vx_err *err
 	static const char *const verbs[] = {"prune", "stats", "verify"};
 	for (int i = 1; i < argc; i++) {
 		const char *name = NULL, *value = NULL;
-		for (size_t k = 0; k < sizeof valued / sizeof *valued && !name; k++) {
-			size_t n = strlen(valued[k]);
-			if (strcmp(argv[i], valued[k]) == 0) {
-				name = valued[k];
-				value = i + 1 < argc ? argv[++i] : NULL;
-			} else if (strncmp(argv[i], valued[k], n) == 0 && argv[i][n] == '=') {
-				name = valued[k];
-				value = argv[i] + n + 1;
-			}
-		}
 		int r = 0;
-		if (name && !value)
-			r = missing_value(err, name);
-		else if (name)
+		for (size_t k = 0; k < sizeof valued / sizeof *valued && r == 0; k++) {
+			name = valued[k];
+			r = vx_cli_value(argc, argv, &i, name, &value, err);
+		}
+		if (r == 1)
 			r = take_value(a, name, value, err);
+		else if (r < 0)
+			return r;
 		else if (strcmp(argv[i], "--dry-run") == 0 || strcmp(argv[i], "--dry") == 0)
 			a->prune.dry_run = true;
 		else if (!a->verb && argv[i][0] != '-')

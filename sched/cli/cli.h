@@ -25,6 +25,14 @@ int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *ret, struct vx_err 
 int vx_cli_fail(const char *verb, const struct vx_err *err);
 void vx_cli_warn(const char *verb, struct vx_strs warnings);
 
+/* -C: changes there. 0, or a negative code with the line to print. */
+int vx_cli_chdir(const char *dir, struct vx_err *err);
+/* `--name VALUE` or `--name=VALUE` (one letter: -nVALUE too) at argv[*i]: 1 and the value, *i at the last word of it; 0 another option; -EINVAL without a
+ * value. argv[0] is the verb. */
+int vx_cli_value(int argc, char **argv, int *i, const char *name, const char **ret, struct vx_err *err);
+/* The arguments of a verb with one flag beside the global options. */
+int vx_cli_flag_only(int argc, char **argv, const char *flag, bool *ret_flag, struct vx_err *err);
+
 /* The plan on stdout: text, JSON, or JSON with every input and part of every key. Returns the exit code. */
 int vx_cli_dry(const struct vx_run_opts *o, struct vx_plan *p);
 

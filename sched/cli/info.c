@@ -85,8 +85,10 @@ static void workspace_info(struct vx_json *o, const char *cache_dir, struct vx_a
 	vx_json_set(o, "packageManager", vx_json_new_str(kinds[p.ws.kind]));
 	vx_json_set(o, "projects", vx_json_new_int(p.ws.n_projects));
 	vx_json_set(o, "configuration", vx_json_new_str(err.code ? err.what : p.ws.settings.turbo ? "turbo.json" : "vx.json"));
-	if (vx_store_dir(cache_dir, p.ws.settings.cache_dir, p.ws.settings.shared_store, p.ws.root, a, &dir, &err))
+	if (vx_store_dir(cache_dir, p.ws.settings.cache_dir, p.ws.settings.shared_store, p.ws.root, a, &dir, &err)) {
+		vx_json_set(o, "cacheProblem", vx_json_new_str(err.what));
 		return;
+	}
 	struct vx_store_opts so = {.dir = dir, .workspace = p.ws.root, .read = true};
 	struct vx_store *s = NULL;
 	vx_json_set(o, "cache", vx_json_new_str(dir));
@@ -124,42 +126,19 @@ static void print_pretty(const struct vx_json *o)
 	vx_buf_free(&b);
 }
 
-/* --name VALUE or --name=VALUE, for the few that there are: 1 and the value, 0 another option, -EINVAL without a value. */
-static int valued(int argc, char **argv, int *i, const char *name, const char **ret, struct vx_err *err)
-{
-	size_t n = strlen(name);
-	if (strncmp(argv[*i], name, n) != 0)
-		return 0;
-	const char *rest = argv[*i] + n;
-	if (*rest == '=' || (*rest && name[1] != '-')) {
-		*ret = rest + (*rest == '=');
-		return 1;
-	}
-	if (*rest)
-		return 0;
-	if (*i + 1 < argc) {
-		*ret = argv[++*i];
-		return 1;
-	}
-	vx_err_set(err, -EINVAL, "%s has no value", name);
-	return vx_err_fix(err, "vx help info says which");
-}
-
 static int parse(int argc, char **argv, bool *ret_json, const char **ret_cache_dir, struct vx_err *err)
 {
 	for (int i = 1; i < argc; i++) {
 		const char *format = NULL, *dir = NULL, *arg = argv[i];
-		int r = valued(argc, argv, &i, "--format", &format, err);
+		int r = vx_cli_value(argc, argv, &i, "--format", &format, err);
 		if (!r)
-			r = valued(argc, argv, &i, "-C", &dir, err);
+			r = vx_cli_value(argc, argv, &i, "-C", &dir, err);
 		if (!r)
-			r = valued(argc, argv, &i, "--cache-dir", ret_cache_dir, err);
+			r = vx_cli_value(argc, argv, &i, "--cache-dir", ret_cache_dir, err);
 		if (r < 0)
 			return r;
-		if (dir && chdir(dir)) {
-			vx_err_set(err, -errno, "-C %s: %s", dir, vx_strerror(errno));
-			return vx_err_fix(err, "name a directory that is there");
-		}
+		if (dir && vx_cli_chdir(dir, err))
+			return -EINVAL;
 		if (format)
 			*ret_json = !strcmp(format, "json");
 		if (r && (!format || *ret_json || !strcmp(format, "pretty")))

@@ -17,38 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
-struct init_opts {
-	bool from_turbo;
-	const char *dir;
-};
-
 enum {
 	HAS_CONFIG = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS |
 		     VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS
 };
 
-static int parse(int argc, char **argv, struct init_opts *o, struct vx_err *err)
-{
-	for (int i = 1; i < argc; i++) {
-		const char *a = argv[i];
-		if (!strcmp(a, "--from-turbo"))
-			o->from_turbo = true;
-		else if (!strcmp(a, "-C") && i + 1 < argc)
-			o->dir = argv[++i];
-		else if (!strncmp(a, "-C", 2) && a[2])
-			o->dir = a + 2;
-		else if (!strcmp(a, "--cache-dir") && i + 1 < argc)
-			i++;
-		else if (strncmp(a, "--cache-dir=", 12) != 0) {
-			vx_err_set(err, -EINVAL, "\"%.100s\" is no option of this verb", a);
-			return vx_err_fix(err, "vx init [--from-turbo] [-C DIR]");
-		}
-	}
-	return 0;
-}
-
 struct init {
-	const struct init_opts *o;
+	bool from_turbo;
 	struct vx_workspace ws;
 	struct vx_arena *a;
 	struct vx_strlist notes;
@@ -68,8 +43,12 @@ static int write_new(struct init *x, const char *path, const struct vx_buf *text
 	}
 	int r = fd < 0 ? fd : vx_write_full(fd, text->data, text->len);
 	vx_close(fd);
-	if (r < 0)
-		return vx_err_set(x->err, r, "cannot write %s: %s", path, vx_strerror(r));
+	if (r < 0) {
+		if (fd >= 0)
+			(void)unlinkat(x->root_fd, path, 0); /* half a file would be taken for one that somebody wrote */
+		vx_err_set(x->err, r, "cannot write %s: %s", path, vx_strerror(r));
+		return vx_err_fix(x->err, "see to that, and run vx init again: it goes on where it stopped");
+	}
 	printf("wrote %s\n", path);
 	x->written++;
 	return 0;
@@ -84,7 +63,7 @@ static int one_project(struct init *x, const struct vx_project *p)
 		x->kept++;
 		return 0;
 	}
-	uint32_t n = x->o->from_turbo ? vx_init_from_turbo(&x->ws, p, x->a, &text, &x->notes) : vx_init_from_scripts(&x->ws, p, x->a, &text);
+	uint32_t n = x->from_turbo ? vx_init_from_turbo(&x->ws, p, x->a, &text, &x->notes) : vx_init_from_scripts(&x->ws, p, x->a, &text);
 	if (n)
 		r = write_new(x, strcmp(p->dir, ".") == 0 ? "vx.json" : vx_arena_printf(x->a, "%s/vx.json", p->dir), &text);
 	vx_buf_free(&text);
@@ -98,7 +77,7 @@ static int workspace_file(struct init *x)
 	int r = 0;
 
 	vx_buf_adds(&text, "{\n  \"rules\": {\n    \"exclusiveOutputs\": false,\n    \"upfrontKeys\": false\n  }\n}\n");
-	if (x->o->from_turbo && !(x->ws.root_files & (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC)))
+	if (x->from_turbo && !(x->ws.root_files & (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC)))
 		r = write_new(x, "vx.workspace.json", &text);
 	vx_buf_free(&text);
 	return r;
@@ -130,16 +109,14 @@ static int init(struct init *x)
 {
 	char *root;
 
-	if (x->o->dir && chdir(x->o->dir) < 0)
-		return vx_err_set(x->err, -errno, "cannot enter %s: %s", x->o->dir, vx_strerror(errno));
 	int r = vx_workspace_find(".", x->a, &root, x->err);
 	if (r == 0)
 		r = vx_workspace_load(root, x->a, &x->ws, x->err);
-	if (r == 0 && x->o->from_turbo && !x->ws.settings.turbo) {
+	if (r == 0 && x->from_turbo && !x->ws.settings.turbo) {
 		vx_err_set(x->err, -ENOENT, "there is no turbo.json to start from, or there are vx configurations already");
 		r = vx_err_fix(x->err, "vx init without --from-turbo starts from the scripts");
 	}
-	if (r == 0 && x->o->from_turbo)
+	if (r == 0 && x->from_turbo)
 		r = vx_config_load(&x->ws, x->a, x->err);
 	if (r < 0)
 		return r;
@@ -156,11 +133,10 @@ static int init(struct init *x)
 
 int vx_cli_init(int argc, char **argv)
 {
-	struct init_opts o = {0};
 	struct vx_arena a = {0};
 	struct vx_err err = {0};
-	struct init x = {.o = &o, .a = &a, .err = &err};
-	int r = parse(argc, argv, &o, &err);
+	struct init x = {.a = &a, .err = &err};
+	int r = vx_cli_flag_only(argc, argv, "--from-turbo", &x.from_turbo, &err);
 
 	if (r == 0)
 		r = init(&x);
@@ -168,10 +144,10 @@ int vx_cli_init(int argc, char **argv)
 		for (uint32_t i = 0; i < x.notes.n; i++)
 			printf("note: %s\n", x.notes.v[i]);
 		if (x.kept)
-			printf("%u projects have a configuration already and were left alone\n", x.kept);
+			printf("%u configuration%s already there, and left alone\n", x.kept, x.kept == 1 ? " is" : "s are");
 		if (!x.written)
 			printf("nothing to write\n");
-		else if (!o.from_turbo)
+		else if (!x.from_turbo)
 			printf("add \"cache\" to the tasks whose result depends only on files: see docs/config.md\n");
 	}
 	vx_map_free(&x.ws.by_name);

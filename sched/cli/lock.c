@@ -15,32 +15,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-struct lock_opts {
-	bool check;
-	const char *dir;
-};
-
-static int parse(int argc, char **argv, struct lock_opts *o, struct vx_err *err)
-{
-	for (int i = 1; i < argc; i++) {
-		const char *a = argv[i];
-		if (!strcmp(a, "--check"))
-			o->check = true;
-		else if (!strcmp(a, "-C") && i + 1 < argc)
-			o->dir = argv[++i];
-		else if (!strncmp(a, "-C", 2) && a[2])
-			o->dir = a + 2;
-		else if (!strcmp(a, "--cache-dir") && i + 1 < argc)
-			i++; /* a global option; a lock has no use for a cache */
-		else if (strncmp(a, "--cache-dir=", 12) != 0) {
-			vx_err_set(err, -EINVAL, "\"%.100s\" is no option of this verb", a);
-			return vx_err_fix(err, "vx lock [--check] [-C DIR]");
-		}
-	}
-	return 0;
-}
 
 /* Every task of every project, so that a lock never holds a graph that cannot be built. */
 static int check_graph(const struct vx_workspace *ws, struct vx_arena *a, struct vx_err *err)
@@ -107,14 +81,12 @@ static int check_text(const struct vx_buf *text, struct vx_err *err)
 	return vx_err_fix(err, "name or write it in UTF-8");
 }
 
-static int lock(const struct lock_opts *o, struct vx_arena *a, struct vx_err *err)
+static int lock(bool check, struct vx_arena *a, struct vx_err *err)
 {
 	struct vx_buf text = VX_BUF(VX_MAX_CONFIG_BYTES);
 	struct vx_workspace ws;
 	char *root;
 
-	if (o->dir && chdir(o->dir) < 0)
-		return vx_err_set(err, -errno, "cannot enter %s: %s", o->dir, vx_strerror(errno));
 	int r = vx_workspace_find(".", a, &root, err);
 	if (r == 0)
 		r = vx_workspace_load(root, a, &ws, err);
@@ -135,7 +107,7 @@ static int lock(const struct lock_opts *o, struct vx_arena *a, struct vx_err *er
 	int fd = r == 0 ? vx_open(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0) : -1;
 	if (r == 0 && fd < 0)
 		r = vx_err_set(err, fd, "cannot enter %s: %s", root, vx_strerror(fd));
-	if (r == 0 && o->check) {
+	if (r == 0 && check) {
 		r = compare(fd, &text, err);
 	} else if (r == 0) {
 		r = vx_write_file_atomic(fd, VX_LOCK_FILE, text.data, text.len, 0644);
@@ -143,7 +115,7 @@ static int lock(const struct lock_opts *o, struct vx_arena *a, struct vx_err *er
 			vx_err_set(err, r, "cannot write %s/" VX_LOCK_FILE ": %s", root, vx_strerror(r));
 	}
 	if (r == 0)
-		printf(o->check ? VX_LOCK_FILE " is up to date\n" : VX_LOCK_FILE " written: %u projects\n", ws.n_projects);
+		printf(check ? VX_LOCK_FILE " is up to date\n" : VX_LOCK_FILE " written: %u projects\n", ws.n_projects);
 	vx_close(fd);
 	vx_buf_free(&text);
 	vx_map_free(&ws.by_name);
@@ -153,13 +125,13 @@ static int lock(const struct lock_opts *o, struct vx_arena *a, struct vx_err *er
 
 int vx_cli_lock(int argc, char **argv)
 {
-	struct lock_opts o = {0};
+	bool check = false;
 	struct vx_arena a = {0};
 	struct vx_err err = {0};
-	int r = parse(argc, argv, &o, &err);
+	int r = vx_cli_flag_only(argc, argv, "--check", &check, &err);
 
 	if (r == 0)
-		r = lock(&o, &a, &err);
+		r = lock(check, &a, &err);
 	vx_arena_free(&a);
 	return r < 0 ? vx_cli_fail("lock", &err) : 0;
 }

@@ -36,10 +36,7 @@ static int bad(struct parse *p, const char *name, const char *value, const char 
 static int take_dir(struct parse *p, const char *name, const char *value)
 {
 	(void)name;
-	if (chdir(value) == 0)
-		return 0;
-	vx_err_set(p->err, -errno, "-C %s: %s", value, vx_strerror(errno));
-	return vx_err_fix(p->err, "name a directory inside the workspace");
+	return vx_cli_chdir(value, p->err);
 }
 
 /* Options without a value set one flag, found by name. */

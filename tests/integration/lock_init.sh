@@ -90,4 +90,27 @@ is 'the same tasks with the same edges' "$(python3 -c 'import json,sys; print([(
 	"[('a#build', 'echo a', ['b#build'], ['F', 'G']), ('b#build', 'echo b', [], ['F', 'G']), ('b#lint', 'l', [], [])]"
 run "$VX" init --from-turbo
 is 'there is no second time' "$rc" 1
+# what cannot be written whole is not left half
+new_repo "$W/half"
+put package.json '{ "name": "root", "scripts": { "build": "true" } }'
+run bash -c "set -o pipefail; (trap '' XFSZ; ulimit -f 0; exec '$VX' init) 2>&1 | cat" # what it says is for a pipe: a file has no room either
+is 'vx init with no room: refused' "$rc" 1
+like 'and said' "$out" '^vx init: cannot write vx\.json: .* \(.*run vx init again'
+is 'nothing is left behind' "$(ls)" package.json
+run "$VX" init
+is 'so the next one writes it' "$rc $out" "0 wrote vx.json
+add \"cache\" to the tasks whose result depends only on files: see docs/config.md"
+run "$VX" init
+is 'and the one after that leaves it alone' "$rc $out" '0 1 configuration is already there, and left alone
+nothing to write'
+
+# options are read alike by every verb
+for verb in lock init info 'cache stats'; do
+	run "$VX" $verb -C
+	is "vx $verb -C: no value" "$rc $err" "1 vx ${verb% *}: -C has no value (vx help ${verb% *} says which)"
+	run "$VX" $verb -C /does/not/exist
+	is "vx $verb -C: no such directory" "$rc $err" "1 vx ${verb% *}: -C /does/not/exist: No such file or directory (name a directory inside the workspace)"
+	run "$VX" $verb --cache-dir
+	is "vx $verb --cache-dir: no value" "$rc $err" "1 vx ${verb% *}: --cache-dir has no value (vx help ${verb% *} says which)"
+done
 done_testing
