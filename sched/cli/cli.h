@@ -39,6 +39,8 @@ int vx_cli_dry(const struct vx_run_opts *o, struct vx_plan *p);
 /* vx-init beside the binary (build tree) or in ../libexec/vx; NULL when there is none. Programs on our own PATH. Static storage. */
 const char *vx_cli_init_path(void);
 const char *vx_cli_program(const char *name);
+/* bubblewrap: neither from a relative entry of PATH, nor from packages, nor out of the workspace (`root`; NULL none). */
+const char *vx_cli_bwrap(const char *root);
 
 extern const char vx_version[];
 

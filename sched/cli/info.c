@@ -19,9 +19,8 @@
 #include <unistd.h>
 
 /* First line of `program ARG`, or why not. */
-static const char *version_of(const char *program, const char *arg, struct vx_arena *a)
+static const char *version_of(const char *program, const char *path, const char *arg, struct vx_arena *a)
 {
-	const char *path = vx_cli_program(program);
 	if (!path)
 		return "not found on PATH";
 	const char *argv[] = {program, arg, NULL};
@@ -40,9 +39,9 @@ static const char *version_of(const char *program, const char *arg, struct vx_ar
 }
 
 /* The sandbox's verdict, by the same way a task would take. */
-static const char *sandbox_verdict(struct vx_arena *a)
+static const char *sandbox_verdict(const char *bwrap, struct vx_arena *a)
 {
-	struct vx_pool_opts po = {.slots = 1, .init_path = vx_cli_init_path(), .bwrap_path = vx_cli_program("bwrap")};
+	struct vx_pool_opts po = {.slots = 1, .init_path = vx_cli_init_path(), .bwrap_path = bwrap};
 	struct vx_pool *pool = NULL;
 	struct vx_err err = {0};
 	const char *verdict = "no answer within 10 s";
@@ -159,14 +158,16 @@ int vx_cli_info(int argc, char **argv)
 	struct vx_arena a = {0};
 	struct vx_json *o = vx_json_object();
 	struct utsname u;
+	struct vx_plan here = {0};
+	const char *bwrap = vx_cli_bwrap(vx_cli_root(&here, &err) ? NULL : here.root);
 	uname(&u);
 	vx_json_set(o, "vx", vx_json_new_str(vx_version));
 	vx_json_set(o, "system", vx_json_new_str(vx_arena_printf(&a, "%s %s %s", u.sysname, u.release, u.machine)));
 	vx_json_set(o, "cpus", vx_json_new_int(vx_cpu_count()));
-	vx_json_set(o, "git", vx_json_new_str(version_of("git", "--version", &a)));
-	vx_json_set(o, "bwrap", vx_json_new_str(version_of("bwrap", "--version", &a)));
+	vx_json_set(o, "git", vx_json_new_str(version_of("git", vx_cli_program("git"), "--version", &a)));
+	vx_json_set(o, "bwrap", vx_json_new_str(version_of("bwrap", bwrap, "--version", &a)));
 	vx_json_set(o, "vxInit", vx_json_new_str(vx_cli_init_path() ? vx_cli_init_path() : "not found beside vx nor in ../libexec/vx"));
-	vx_json_set(o, "sandbox", vx_json_new_str(sandbox_verdict(&a)));
+	vx_json_set(o, "sandbox", vx_json_new_str(sandbox_verdict(bwrap, &a)));
 	workspace_info(o, cache_dir, &a);
 	if (json) {
 		struct vx_buf b = VX_BUF(1 << 20);
@@ -177,6 +178,7 @@ int vx_cli_info(int argc, char **argv)
 		print_pretty(o);
 	}
 	vx_json_free(o);
+	vx_arena_free(&here.arena);
 	vx_arena_free(&a);
 	return 0;
 }

@@ -3,7 +3,9 @@
 
 #include "vx/fd.h"
 #include "vx/limits.h"
+#include "vx/path.h"
 #include "vx/spawn.h"
+#include "vx/strs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,4 +53,33 @@ const char *vx_cli_program(const char *name)
 		return known[i].path[0] ? known[i].path : NULL;
 	}
 	return NULL;
+}
+
+/* Whatever a package brings must not make the sandbox that confines it: npm and its kind put the packages' programs in front of PATH. */
+static bool is_of_packages(const char *dir, const char *root)
+{
+	char real[VX_MAX_PATH], program[VX_MAX_PATH + 8];
+
+	if (dir[0] != '/' || vx_ends_with(dir, "node_modules/.bin") || vx_ends_with(dir, "node_modules/.bin/"))
+		return true;
+	snprintf(program, sizeof program, "%s/bwrap", dir);
+	return realpath(program, real) && root && vx_path_within(real, root);
+}
+
+const char *vx_cli_bwrap(const char *root)
+{
+	static char path[VX_MAX_PATH];
+	const char *var = getenv("PATH");
+
+	for (const char *p = var ? var : "/usr/local/bin:/usr/bin:/bin";; p++) {
+		size_t n = strcspn(p, ":");
+		char dir[VX_MAX_PATH];
+
+		snprintf(dir, sizeof dir, "%.*s", (int)n, p);
+		if (n < sizeof dir && !is_of_packages(dir, root) && vx_which("bwrap", dir, path) == 0)
+			return path;
+		p += n;
+		if (!*p)
+			return NULL;
+	}
 }

@@ -36,4 +36,19 @@ for backend in own plain; do
 	stub "exec $real \"\$1\" \"\$2\" --share-net \"\$3\""
 	refused 'one that leaves the network' $backend 'bwrap has not set the command apart \(net\)'
 done
+
+# What packages and the workspace bring is no bubblewrap: a relative entry of PATH, node_modules/.bin wherever it is, anything in the workspace.
+mkdir -p node_modules/.bin tools "$W/npx/node_modules/.bin"
+stub "echo stub >>$W/ran; exec \"\$3\""
+for dir in node_modules/.bin "$W/ws/node_modules/.bin" "$W/npx/node_modules/.bin/" "$W/ws/tools" tools ''; do
+	[ -z "$dir" ] || cp "$W/stub/bwrap" "$dir/"
+	[ -n "$dir" ] || cp "$W/stub/bwrap" .
+	out=$(PATH=$dir:$PATH timeout 60 unshare $root -pf --kill-child --mount-proc setsid "$VX" info 2>&1)
+	like "bwrap of PATH entry '$dir': vx info names another" "$out" "bwrap +bubblewrap .*\\($real\\)"
+	PATH=$dir:$PATH timeout 60 unshare $root -pf --kill-child --mount-proc setsid "$VX" run build --all >/dev/null 2>&1
+	unlike "bwrap of PATH entry '$dir': it is not run" "$(ran)" stub
+done
+ln -s "$W/ws/tools/bwrap" "$W/stub/bwrap2" && mv "$W/stub/bwrap2" "$W/stub/bwrap"
+PATH=$W/stub:$PATH timeout 60 unshare $root -pf --kill-child --mount-proc setsid "$VX" run build --all >/dev/null 2>&1
+unlike 'a link into the workspace: it is not run' "$(ran)" stub
 done_testing
