@@ -47,7 +47,7 @@ struct loop_task {
 	bool no_entry;          /* neither restored nor saved: see overlap.c */
 	bool restore_waits;     /* for `behind` */
 	bool restore_begun;     /* ahead of the core's word */
-	const uint32_t *behind; /* tasks before it whose outputs it overlaps */
+	const uint32_t *behind; /* tasks before it whose outputs it overlaps, and those between */
 	uint32_t n_behind;
 	enum vx_cache_outcome cache;
 	struct vx_outputs outputs;

@@ -1,7 +1,7 @@
 /* Tasks whose outputs overlap, by leave of the configuration (rules.exclusiveOutputs off): none of them may take for its own what another has made.
  *
  * Of two where one comes after the other, the later one is additive: it cleans nothing and its restore removes nothing. The earlier one still does, so the later
- * one is restored after it, never ahead. Two in no order, which only a turbo.json may have, are both additive. */
+ * one is restored after it, never ahead; and after whatever comes between the two, which must not find there what only comes later. Two in no order, which only a turbo.json may have, are both additive. */
 #include "loop.h"
 
 #include <stdlib.h>
@@ -48,15 +48,58 @@ static bool reaches(struct search *s, uint32_t from, uint32_t to, bool by_keys)
 	return false;
 }
 
+/* Marks all that come before a task, or after it. */
+static void mark(struct search *s, uint8_t *marks, uint8_t with, uint32_t from, bool before)
+{
+	uint32_t n = 0;
+	s->stack[n++] = from;
+	while (n) {
+		const struct vx_task *t = &s->l->g->tasks[s->stack[--n]];
+		const uint32_t *next = before ? t->deps : t->dependents;
+		for (uint32_t i = 0; i < (before ? t->n_deps : t->n_dependents); i++) {
+			if (marks[next[i]] & with)
+				continue;
+			marks[next[i]] |= with;
+			s->stack[n++] = next[i];
+		}
+	}
+}
+
+/* Has it an end that can be waited for? One that is kept out (--exclude-dependencies) never comes to a result, a persistent one when all is over. */
+static bool ends(const struct loop *l, uint32_t task)
+{
+	return !vx_task_is_group(&l->g->tasks[task]) && !l->g->tasks[task].decl->exec.persistent;
+}
+
+/* The later one's restore waits for the earlier one and for those between. */
+static void wait_for(struct search *s, uint32_t later, uint32_t earlier)
+{
+	struct loop *l = (struct loop *)(uintptr_t)s->l;
+	struct loop_task *t = &l->t[later];
+	uint8_t *marks = vx_xcalloc(l->g->n_tasks, sizeof *marks);
+	uint32_t n = 1;
+	mark(s, marks, 1, later, true);
+	mark(s, marks, 2, earlier, false);
+	for (uint32_t i = 0; i < t->n_behind; i++)
+		marks[t->behind[i]] = 0; /* waited for already */
+	for (uint32_t i = 0; i < l->g->n_tasks; i++)
+		n += marks[i] == 3;
+	uint32_t *v = vx_arena_array(&l->arena, t->n_behind + n, sizeof *v);
+	if (t->n_behind)
+		memcpy(v, t->behind, t->n_behind * sizeof *v);
+	marks[earlier] = 3;
+	for (uint32_t i = 0; i < l->g->n_tasks; i++)
+		if (marks[i] == 3 && ends(l, i))
+			v[t->n_behind++] = i;
+	t->behind = v;
+	free(marks);
+}
+
 static void goes_behind(struct search *s, uint32_t later, uint32_t earlier)
 {
 	struct loop *l = (struct loop *)(uintptr_t)s->l;
 	struct loop_task *t = &l->t[later];
-	uint32_t *v = vx_arena_array(&l->arena, t->n_behind + 1, sizeof *v);
-	if (t->n_behind)
-		memcpy(v, t->behind, t->n_behind * sizeof *v);
-	v[t->n_behind++] = earlier;
-	t->behind = v;
+	wait_for(s, later, earlier);
 	t->outputs.additive = true;
 	/* Its entry would hold files of the other that the other has long made anew. */
 	if (reaches(s, later, earlier, true) || t->no_entry)

@@ -60,7 +60,29 @@ rm -f "$victim"
 vx run three --all
 is 'one runs, three is a hit' "$rc $(ran) $(have) $(cat p/a/dist/three)" "0 one $all y"
 
+# what runs between the two, because its entry turns out to be damaged, finds what the earlier one makes and nothing of the later one's
+workspace "$W/between"
+put vx.workspace.json '{ "rules": { "exclusiveOutputs": false } }'
+project a <<<"{ \"tasks\": { $(task one '' dist 'mkdir -p dist; cp src/x dist/one'), $(task two '"one"' pkg 'cp -r dist pkg'),
+	$(task three '"two"' dist 'cp dist/one dist/three') } }"
+put p/a/src/x x
+git add -A
+vx run three --all
+is 'one, two, three' "$rc $(ran) $(have)" '0 one three two dist/one dist/three pkg/one'
+for f in .vx/cache/v1/a/*/*; do
+	[ "$(tar --zstd -xOf "$f" p/a/pkg/one 2>/dev/null)" ] || continue
+	chmod u+w "$f"
+	printf XXXX | dd of="$f" bs=1 seek=20 conv=notrunc status=none
+done
+rm -r p/a/pkg
+vx run three --all
+is 'two runs on what it always runs on' "$rc $(ran) $(have)" '0 two dist/one dist/three pkg/one'
+
+VX_WAIT=20 vx run a#three --all --exclude-dependencies
+is 'a task that is kept out is not waited for' "$rc $(ran) $(have)" '0  dist/one dist/three pkg/one'
+
 # a key that does not fold the other's
+cd "$W/ws" || exit 1
 project a <<<"{ \"tasks\": { $(task one '' dist 'mkdir -p dist; cp src/x dist/one'), $(task three '"one", "zero"' dist 'cp dist/one dist/three' '"zero"'), \"zero\": { \"exec\": { \"command\": \"true\" } } } }"
 vx run three --all
 vx run three --all
