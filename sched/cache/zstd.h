@@ -10,7 +10,7 @@ struct vx_zip;
 struct vx_unzip;
 
 #define VX_ZIP_LEVEL 1
-#define VX_ZIP_HASTY_LEVEL (-10)           /* no entropy coding, ten bytes a step */
+#define VX_ZIP_HASTY_LEVEL (-40)           /* no entropy coding, forty bytes a step */
 #define VX_ZIP_THREADED_BYTES (8ULL << 20) /* from here on compression runs beside its caller, on a thread of its own */
 #define VX_UNZIP_MAX_WINDOW_LOG 27         /* a frame that needs more memory is refused */
 
