@@ -98,10 +98,14 @@ int vx_trace_events(struct vx_trace *t, const char *path, struct vx_err *err)
 	bool is_stdout = !strcmp(path, "-");
 	int fd = is_stdout ? 1 : vx_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY, 0666);
 
-	if (fd == -ENXIO)
-		return vx_err_set(err, fd, "--events: nobody reads the FIFO %s", path);
-	if (fd < 0)
-		return vx_err_set(err, fd, "--events: %s: %s", path, vx_strerror(fd));
+	if (fd == -ENXIO) {
+		vx_err_set(err, fd, "--events: nobody reads the FIFO %s", path);
+		return vx_err_fix(err, "start its reader first");
+	}
+	if (fd < 0) {
+		vx_err_set(err, fd, "--events: %s: %s", path, vx_strerror(fd));
+		return vx_err_fix(err, "name a file in a directory that is there and writable, or - for standard output");
+	}
 	out_init(&t->events, fd);
 	t->has_events = true;
 	t->close_events = !is_stdout;

@@ -53,4 +53,10 @@ like 'but is said' "$err" 'events.*/dev/full'
 vx run a#build --events "$W/no/such/file"
 like 'a sink that cannot be opened is named' "$err" "$W/no/such/file"
 
+# what cannot be written is said before anything runs, with what to do
+vx run a#build --events="$W/no/such/file"
+is 'events into nowhere' "$rc $err" "1 vx run: --events: $W/no/such/file: No such file or directory (name a file in a directory that is there and writable, or - for standard output)"
+mkfifo "$W/pipe"
+vx run a#build --events="$W/pipe"
+is 'a FIFO without a reader' "$rc $err" "1 vx run: --events: nobody reads the FIFO $W/pipe (start its reader first)"
 done_testing
