@@ -114,7 +114,7 @@ struct loop {
 	bool said_note;     /* what the store had to say at its opening; what it finds on the way is said at the end */
 	bool said_no_limit; /* a memory limit could not be applied: likewise */
 	bool said_left_out;
-	bool said_tracked;  /* outputs that git tracks: said once a run */
+	bool said_tracked; /* outputs that git tracks: said once a run */
 	int code;
 	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns;
 	uint64_t last_exit_ns;                    /* of any attempt: what passes from then to the end is waiting for saves */
