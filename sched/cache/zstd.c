@@ -277,7 +277,7 @@ size_t vx_zip_bound(size_t n)
 static bool looks_random(const uint8_t *p, size_t n)
 {
 	uint32_t count[256] = {0}, sum = 0;
-	if (n < 4 * SAMPLE_BYTES)
+	if (n < 4 * SAMPLE_BYTES || n > VX_ZIP_HASTY_BYTES)
 		return false;
 	for (size_t i = 0; i < SAMPLES; i++) {
 		const uint8_t *at = p + (n - SAMPLE_BYTES / SAMPLES) / (SAMPLES - 1) * i;

@@ -11,13 +11,14 @@ struct vx_unzip;
 
 #define VX_ZIP_LEVEL 1
 #define VX_ZIP_HASTY_LEVEL (-40)           /* no entropy coding, forty bytes a step */
+#define VX_ZIP_HASTY_BYTES (64U << 10)     /* above, short repeats far apart may be worth what a sample does not show */
 #define VX_ZIP_THREADED_BYTES (8ULL << 20) /* from here on compression runs beside its caller, on a thread of its own */
 #define VX_UNZIP_MAX_WINDOW_LOG 27         /* a frame that needs more memory is refused */
 
 struct vx_zip *vx_zip_new(void);
 void vx_zip_free(struct vx_zip *z);
 size_t vx_zip_bound(size_t n);
-/* One frame at once; what a sample shows to be as good as random is looked through in haste, and only for long repeats. 0 or -EIO. */
+/* One frame at once; of few bytes, those that a sample shows to be as good as random are looked through in haste, and only for long repeats. 0 or -EIO. */
 int vx_zip_all(struct vx_zip *z, const void *p, size_t n, void *dst, size_t cap, size_t *ret);
 /* One frame of `total` bytes in pieces. The same bytes give the same frame however they are cut. `sink` gets compressed bytes; its error is returned. */
 int vx_zip_begin(struct vx_zip *z, uint64_t total);

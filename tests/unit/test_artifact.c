@@ -304,7 +304,7 @@ static size_t zipped(struct vx_zip *z, const uint8_t *p, size_t n)
 static void test_zstd_haste(void **state)
 {
 	(void)state;
-	enum { N = 200000 };
+	enum { N = 60000, LARGE = 800000 };
 	uint8_t *b = vx_xmalloc(N);
 	uint32_t seed = 7;
 	struct vx_zip *z = vx_zip_new();
@@ -322,6 +322,13 @@ static void test_zstd_haste(void **state)
 	assert_true(zipped(z, b, N) < N * 90 / 100); /* one value a quarter of the time */
 	memset(b, 0, N);
 	assert_true(zipped(z, b, N) < 100);
+	b = vx_xrealloc(b, LARGE); /* half random, half short repeats of what lies far back */
+	for (size_t i = 0; i < LARGE;) {
+		uint32_t r = seed = seed * 1664525 + 1013904223, back = (r >> 8) % 50000 + 1;
+		for (uint32_t k = (r >> 28) + 8; k && i < LARGE; k--, i++)
+			b[i] = r >> 31 || i < back ? (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24) : b[i - back];
+	}
+	assert_true(zipped(z, b, LARGE) < LARGE * 85 / 100);
 	vx_zip_free(z);
 	free(b);
 }
