@@ -157,7 +157,8 @@ def crash_at(w, point, want):
             if code != -signal.SIGKILL:
                 return f"restore.op:2 was not passed ({code})\n{text}"
     elif kind in ("file", "plan"):  # what a run that had nothing to do remembers, once all is old enough
-        for _ in range(4):
+        for _ in range(8):
+            time.sleep(0.05)
             w.run(program=VX_TEST, VX_CRASH_AT=point)
             if any(f.startswith((".vx-", "plan.")) for f in os.listdir(os.path.join(w.root, ".vx"))):
                 return w.check(want)
