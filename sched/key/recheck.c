@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret)
@@ -150,20 +151,14 @@ static bool seen_same(struct vx_keyer *k, const struct vx_file *now, const struc
 	       !vx_fstat_racy(&was, in->looked_ns);
 }
 
+static int input_cmp(const void *path, const void *input)
+{
+	return strcmp(path, ((const struct vx_key_input *)input)->path);
+}
+
 static bool is_input(const struct record *r, const char *path)
 {
-	uint32_t lo = 0, hi = r->pub.n_inputs;
-	while (lo < hi) {
-		uint32_t mid = (lo + hi) / 2;
-		int c = strcmp(r->pub.inputs[mid].path, path);
-		if (c == 0)
-			return true;
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return false;
+	return r->pub.n_inputs && bsearch(path, r->pub.inputs, r->pub.n_inputs, sizeof *r->pub.inputs, input_cmp);
 }
 
 /* Would the same paths be chosen now? True only where directories prove it: the lists that they were chosen from cannot have changed since the run's first one. */

@@ -126,7 +126,7 @@ static bool in_place(struct vx_hand *h, const struct vx_job *j, const struct vx_
 		return false;
 	int base = -1, r;
 	bool same = true;
-	const char *dir = j->outputs.dir && strcmp(j->outputs.dir, ".") != 0 ? j->outputs.dir : "";
+	const char *dir = vx_outputs_base(&j->outputs);
 	size_t dir_n = strlen(dir);
 	if (dir_n) { /* the way to the project passes no link */
 		base = vx_io_open_beneath(h->io, h->l->root_fd, dir, O_PATH | O_DIRECTORY, 0);

@@ -59,8 +59,7 @@ static bool nothing_there(int root_fd, const char *base, const struct vx_globset
 
 bool vx_lane_clean_already(const struct vx_lane *l, const struct vx_outputs *o)
 {
-	const char *base = o->dir && strcmp(o->dir, ".") != 0 ? o->dir : "";
-	return nothing_there(l->root_fd, base, o->files) && nothing_there(l->root_fd, "", o->workspace_files);
+	return nothing_there(l->root_fd, vx_outputs_base(o), o->files) && nothing_there(l->root_fd, "", o->workspace_files);
 }
 
 void vx_do_clean(struct vx_hand *h, const struct vx_job *j)

@@ -27,9 +27,9 @@ struct walker {
 	char *list; /* VX_LIST_BYTES */
 };
 
-static const char *clean_dir(const char *dir)
+const char *vx_outputs_base(const struct vx_outputs *o)
 {
-	return !dir || strcmp(dir, ".") == 0 ? "" : dir;
+	return !o->dir || strcmp(o->dir, ".") == 0 ? "" : o->dir;
 }
 
 bool vx_outputs_none(const struct vx_outputs *o)
@@ -49,7 +49,7 @@ static bool nested_holds(const struct vx_strs *nested, const char *path)
 
 bool vx_outputs_match(const struct vx_outputs *o, const char *path)
 {
-	const char *dir = clean_dir(o->dir);
+	const char *dir = vx_outputs_base(o);
 	size_t n = strlen(dir);
 	if (o->workspace_files && vx_globset_match(o->workspace_files, path, strlen(path)))
 		return true;
@@ -405,7 +405,7 @@ int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outpu
 	k.list = vx_xmalloc(VX_LIST_BYTES);
 	if (o->files && !vx_globset_empty(o->files)) {
 		k.set = o->files;
-		k.base = clean_dir(o->dir);
+		k.base = vx_outputs_base(o);
 		k.base_n = *k.base ? strlen(k.base) + 1 : 0;
 		k.nested = &o->nested;
 		r = walk_set(&k);
