@@ -70,7 +70,7 @@ void vx_walk_sort(struct vx_walk *w); /* and each path once */
 void vx_walk_free(struct vx_walk *w);
 const struct vx_seen *vx_walk_dir(const struct vx_walk *w, const char *path, size_t len);
 const struct vx_out *vx_walk_out(const struct vx_walk *w, const char *path);
-const char *vx_outputs_base(const struct vx_outputs *o); /* the directory that `files` are below; "" the root */
+const char *vx_outputs_base(const struct vx_outputs *o);                   /* the directory that `files` are below; "" the root */
 bool vx_walk_leads(const struct vx_walk *w, const char *path, size_t len); /* a directory below the base of an output that lies in it */
 /* Could `path` (root-relative) be an output of o? `dir` asks whether a directory is itself part of the outputs. */
 bool vx_outputs_match(const struct vx_outputs *o, const char *path);
