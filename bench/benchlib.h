@@ -63,12 +63,12 @@ static void bench_rounds(const char *bench, struct bench_case *v, int n, int rou
 	if (f)
 		fprintf(f, "{\"bench\": \"%s\", \"rounds\": %d, \"per\": %.0f, \"cpus\": %ld, \"rows\": [", bench, rounds, per,
 			sysconf(_SC_NPROCESSORS_ONLN));
-	printf("%s (median of %d)\n  %-44s %10s %10s %8s\n", bench, rounds, "", "wall us", "CPU us", "CPU x");
+	printf("%s (median of %d)\n  %-44s %10s %10s %8s %8s\n", bench, rounds, "", "wall us", "CPU us", "wall x", "CPU x");
 	for (int i = 0; i < n; i++) {
 		qsort(v[i].wall, (size_t)rounds, sizeof(double), bench_cmp);
 		qsort(v[i].cpu, (size_t)rounds, sizeof(double), bench_cmp);
 		double w = v[i].wall[rounds / 2], c = v[i].cpu[rounds / 2], ratio = c / v[0].cpu[rounds / 2];
-		printf("  %-44s %10.1f %10.1f %8.2f\n", v[i].label, w * 1e3, c * 1e3, ratio);
+		printf("  %-44s %10.1f %10.1f %8.2f %8.2f\n", v[i].label, w * 1e3, c * 1e3, w / v[0].wall[rounds / 2], ratio);
 		if (f)
 			fprintf(f,
 				"%s{\"label\": \"%s\", \"wall_ms\": %.4f, \"wall_ms_min\": %.4f, \"wall_ms_max\": %.4f, \"cpu_ms\": %.4f, \"ratio\": %.3f}",

@@ -2,6 +2,7 @@
 #include "zstd.h"
 
 #include "vx/arena.h"
+#include "vx/assert.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,41 +10,49 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* The calls that compress block by block, without copies in between, are in every libzstd, but only declared for those who link it statically. Later releases would
+ * rather have nobody use them. */
+#define ZSTD_STATIC_LINKING_ONLY
+#define ZSTD_DISABLE_DEPRECATE_WARNINGS
 #include <zstd.h>
 
-#define PIECE (256U << 10)
-#define SAMPLE_BYTES 1024U /* in so many places: */
+#define PIECE (256U << 10)    /* of what is compressed: a frame is made of so much at a time, however it was fed */
+#define RING_BYTES (2U << 20) /* one huge page, and small enough to stay in a cache */
+#define WINDOW_LOG 19         /* what level 1 uses: 512 KiB that compression looks back to, which must stay as they are in the ring */
+#define AHEAD_BYTES (RING_BYTES - (1U << WINDOW_LOG)) /* taken from the caller and not yet compressed, at most */
+#define PACKED_BYTES (ZSTD_COMPRESSBOUND(PIECE) + 64) /* what a piece may become, the frame's header included */
+#define SAMPLE_BYTES 1024U                            /* in so many places: */
 #define SAMPLES 16U
-#define MAX_AHEAD_BYTES (4U << 20) /* taken from the caller and not yet compressed */
 
-/* Bytes on their way to the compressing thread, or back. */
-struct piece {
-	struct piece *next;
-	size_t n, cap;
-	bool end;
-	uint8_t b[];
+/* A compressed piece on its way to the caller. */
+struct packed {
+	struct packed *next;
+	size_t n;
+	uint8_t b[PACKED_BYTES];
 };
 
-struct pieces {
-	struct piece *head, **tail;
-};
-
-/* Compression beside the caller: what it feeds is copied here, and what comes out is handed to its sink when it calls again. */
-struct beside {
+/* A frame in pieces. What is fed goes into a ring, from which it is compressed in place, so that libzstd neither copies it nor looks for matches in two separate parts
+ * of memory (except just behind the ring's end). A large one is compressed by a thread; what comes out is handed to the caller's sink when it calls again. */
+struct stream {
+	uint8_t *ring;
+	size_t part; /* the caller's alone: bytes of the piece that is being filled, which begins at `given` */
+	bool threaded;
 	pthread_t thread;
-	bool runs; /* the caller's alone; the rest under the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t to_thread, to_caller;
-	struct piece *part;              /* the caller's alone: what is being gathered, since crumbs are not worth a hand-over each */
-	struct pieces in, out, spare[2]; /* small and large ones to be used again, since fresh memory costs page faults */
-	size_t ahead;
-	bool stop, done, failed;
+	/* under the lock, if there is a thread */
+	uint64_t given, done; /* bytes of the frame: handed over, compressed */
+	uint64_t wake_at;     /* the caller waits until so many are compressed */
+	size_t last;          /* bytes of the last piece, once `end` */
+	bool end, ended, stop, failed;
+	struct packed *out, **out_tail, *spare; /* spare: the last used first, since it is still in a cache */
 };
 
 struct vx_zip {
 	ZSTD_CCtx *c;
-	uint8_t *out; /* PIECE bytes, made on first use */
-	struct beside t;
+	struct stream s;
 };
 
 struct vx_unzip {
@@ -64,206 +73,218 @@ struct vx_zip *vx_zip_new(void)
 	struct vx_zip *z = vx_xcalloc(1, sizeof *z);
 	z->c = need(ZSTD_createCCtx());
 	ZSTD_CCtx_setParameter(z->c, ZSTD_c_compressionLevel, VX_ZIP_LEVEL);
-	pthread_mutex_init(&z->t.lock, NULL);
-	pthread_cond_init(&z->t.to_thread, NULL);
-	pthread_cond_init(&z->t.to_caller, NULL);
-	z->t.in.tail = &z->t.in.head;
-	z->t.out.tail = &z->t.out.head;
-	for (int i = 0; i < 2; i++)
-		z->t.spare[i].tail = &z->t.spare[i].head;
+	pthread_mutex_init(&z->s.lock, NULL);
+	pthread_cond_init(&z->s.to_thread, NULL);
+	pthread_cond_init(&z->s.to_caller, NULL);
 	return z;
 }
 
-/* ---- the compressing thread ---- */
+/* ---- a frame in pieces ---- */
 
-static void put(struct pieces *q, struct piece *p)
+/* The next piece, of n bytes, into `o`. 0 or -EIO. */
+static int compress_piece(struct vx_zip *z, uint64_t from, size_t n, bool end, struct packed *o)
 {
-	p->next = NULL;
-	*q->tail = p;
-	q->tail = &p->next;
+	const uint8_t *p = z->s.ring + from % RING_BYTES;
+	size_t r = end ? ZSTD_compressEnd(z->c, o->b, sizeof o->b, p, n) : ZSTD_compressContinue(z->c, o->b, sizeof o->b, p, n);
+	o->n = ZSTD_isError(r) ? 0 : r;
+	return ZSTD_isError(r) ? -EIO : 0;
 }
 
-static struct piece *get(struct pieces *q)
+static struct packed *get_spare(struct stream *s)
 {
-	struct piece *p = q->head;
-	if (p && !(q->head = p->next))
-		q->tail = &q->head;
-	return p;
+	struct packed *o = s->spare;
+	if (!o)
+		return vx_xmalloc(sizeof *o);
+	s->spare = o->next;
+	return o;
 }
 
-static void put_spare(struct beside *t, struct piece *p)
+static void put_spare(struct stream *s, struct packed *o)
 {
-	put(&t->spare[p->cap > PIECE], p);
-}
-
-/* Room for n bytes. The lock is held. */
-static struct piece *room_for(struct beside *t, size_t n)
-{
-	struct piece *p = get(&t->spare[n > PIECE]);
-	if (p && p->cap < n) {
-		free(p);
-		p = NULL;
-	}
-	if (!p) {
-		size_t cap = n < PIECE ? PIECE : n;
-		p = vx_xmalloc(sizeof *p + cap);
-		p->cap = cap;
-	}
-	p->n = 0;
-	p->end = false;
-	return p;
-}
-
-/* One piece through the compressor. The lock is held, but not while it works. 0 or -EIO. */
-static int compress_piece(struct vx_zip *z, const struct piece *p)
-{
-	struct beside *t = &z->t;
-	ZSTD_inBuffer in = {p->b, p->n, 0};
-	for (;;) {
-		struct piece *o = room_for(t, PIECE);
-		pthread_mutex_unlock(&t->lock);
-		ZSTD_outBuffer out = {o->b, PIECE, 0};
-		size_t left = ZSTD_compressStream2(z->c, &out, &in, p->end ? ZSTD_e_end : ZSTD_e_continue);
-		pthread_mutex_lock(&t->lock);
-		o->n = ZSTD_isError(left) ? 0 : out.pos;
-		if (o->n) {
-			put(&t->out, o);
-			pthread_cond_signal(&t->to_caller);
-		} else {
-			put_spare(t, o);
-		}
-		if (ZSTD_isError(left))
-			return -EIO;
-		if (p->end ? left == 0 : in.pos == in.size)
-			return 0;
-	}
+	o->next = s->spare;
+	s->spare = o;
 }
 
 static void *compress_main(void *arg)
 {
 	struct vx_zip *z = arg;
-	struct beside *t = &z->t;
-	pthread_mutex_lock(&t->lock);
-	while (!t->stop && !t->done) {
-		struct piece *p = get(&t->in);
-		if (!p) {
-			pthread_cond_wait(&t->to_thread, &t->lock);
+	struct stream *s = &z->s;
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop && !s->ended && !s->failed) {
+		bool last = s->done == s->given;
+		if (last && !s->end) {
+			pthread_cond_wait(&s->to_thread, &s->lock);
 			continue;
 		}
-		t->failed = compress_piece(z, p) < 0;
-		t->done = t->failed || p->end;
-		t->ahead -= p->n;
-		put_spare(t, p);
-		pthread_cond_signal(&t->to_caller);
+		struct packed *o = get_spare(s);
+		size_t n = last ? s->last : PIECE;
+		pthread_mutex_unlock(&s->lock);
+		int r = compress_piece(z, s->done, n, last, o); /* `done` is changed by this thread alone */
+		pthread_mutex_lock(&s->lock);
+		o->next = NULL;
+		*s->out_tail = o;
+		s->out_tail = &o->next;
+		s->done += n;
+		s->ended = last;
+		s->failed = r < 0;
+		if (s->done >= s->wake_at || s->ended || s->failed)
+			pthread_cond_signal(&s->to_caller);
 	}
-	pthread_mutex_unlock(&t->lock);
+	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 
 static void start_thread(struct vx_zip *z)
 {
-	struct beside *t = &z->t;
 	sigset_t all, old;
-	t->ahead = 0;
-	t->stop = t->done = t->failed = false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	t->runs = pthread_create(&t->thread, NULL, compress_main, z) == 0; /* else it is done in line */
+	z->s.threaded = pthread_create(&z->s.thread, NULL, compress_main, z) == 0; /* else it is done in line */
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Also of a stream that was given up half way. */
-static void end_thread(struct vx_zip *z)
+/* Also of a frame that was given up half way. */
+static void end_stream(struct vx_zip *z)
 {
-	struct beside *t = &z->t;
-	if (!t->runs)
-		return;
-	pthread_mutex_lock(&t->lock);
-	t->stop = true;
-	pthread_cond_signal(&t->to_thread);
-	pthread_mutex_unlock(&t->lock);
-	pthread_join(t->thread, NULL);
-	t->runs = false;
-	free(t->part);
-	t->part = NULL;
-	for (struct piece *p; (p = get(&t->in)) || (p = get(&t->out)) || (p = get(&t->spare[0])) || (p = get(&t->spare[1]));)
-		free(p);
+	struct stream *s = &z->s;
+	if (s->threaded) {
+		pthread_mutex_lock(&s->lock);
+		s->stop = true;
+		pthread_cond_signal(&s->to_thread);
+		pthread_mutex_unlock(&s->lock);
+		pthread_join(s->thread, NULL);
+		s->threaded = false;
+	}
+	for (struct packed *o; (o = s->out);) {
+		s->out = o->next;
+		free(o);
+	}
+	for (struct packed *o; (o = s->spare);) {
+		s->spare = o->next;
+		free(o);
+	}
+	free(s->ring);
+	s->ring = NULL;
 }
 
-/* Hands over what has come out; waits until the thread has little enough ahead of it, or has ended (`end`). The lock is held. */
-static int take_out(struct vx_zip *z, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+/* Hands over what has come out, and waits until the next piece has room, or all is compressed. Not woken for every piece: half of the ring may become free first.
+ * The lock is held. */
+static int take_out(struct stream *s, int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
-	struct beside *t = &z->t;
-	int r = 0;
 	for (;;) {
-		struct piece *o = get(&t->out);
+		struct packed *o = s->out;
 		if (o) {
-			pthread_mutex_unlock(&t->lock);
-			r = sink(arg, o->b, o->n);
-			pthread_mutex_lock(&t->lock);
-			put_spare(t, o);
+			if (!(s->out = o->next))
+				s->out_tail = &s->out;
+			pthread_mutex_unlock(&s->lock);
+			int r = o->n ? sink(arg, o->b, o->n) : 0;
+			pthread_mutex_lock(&s->lock);
+			put_spare(s, o);
 			if (r < 0)
 				return r;
-		} else if (t->failed) {
+		} else if (s->failed) {
 			return -EIO;
-		} else if (t->done || (!end && t->ahead <= MAX_AHEAD_BYTES)) {
+		} else if (s->ended || (!s->end && s->given + PIECE - s->done <= AHEAD_BYTES)) {
 			return 0;
 		} else {
-			pthread_cond_wait(&t->to_caller, &t->lock);
+			s->wake_at = s->end ? 0 : s->given - AHEAD_BYTES / 2;
+			pthread_cond_wait(&s->to_caller, &s->lock);
+			s->wake_at = UINT64_MAX;
 		}
 	}
 }
 
-static int hand_over(struct vx_zip *z, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+/* The piece that was filled is compressed, or will be. */
+static int give_piece(struct vx_zip *z, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
-	struct beside *t = &z->t;
-	struct piece *c = t->part;
-	t->part = NULL;
-	c->end = end;
-	pthread_mutex_lock(&t->lock);
-	t->ahead += c->n;
-	put(&t->in, c);
-	pthread_cond_signal(&t->to_thread);
-	int r = take_out(z, end, sink, arg);
-	pthread_mutex_unlock(&t->lock);
+	struct stream *s = &z->s;
+	size_t n = s->part;
+	int r;
+	s->part = 0;
+	if (s->threaded) {
+		pthread_mutex_lock(&s->lock);
+		s->given += end ? 0 : n;
+		s->last = n;
+		s->end = end;
+		pthread_cond_signal(&s->to_thread);
+		r = take_out(s, sink, arg);
+		pthread_mutex_unlock(&s->lock);
+		return r;
+	}
+	struct packed *o = get_spare(s);
+	r = compress_piece(z, s->given, n, end, o);
+	s->given += n;
+	if (r == 0 && o->n)
+		r = sink(arg, o->b, o->n);
+	put_spare(s, o);
 	return r;
 }
 
-static int feed_thread(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+int vx_zip_begin(struct vx_zip *z, uint64_t total)
 {
-	struct beside *t = &z->t;
+	struct stream *s = &z->s;
+	end_stream(z);
+	ZSTD_CCtx_reset(z->c, ZSTD_reset_session_only);
+	ZSTD_parameters p = ZSTD_getParams(VX_ZIP_LEVEL, total, 0);
+	if (p.cParams.windowLog > WINDOW_LOG)
+		p.cParams.windowLog = WINDOW_LOG;
+	if (ZSTD_isError(ZSTD_compressBegin_advanced(z->c, NULL, 0, p, total)))
+		return -EIO;
+	s->ring = need(aligned_alloc(RING_BYTES, RING_BYTES));
+	madvise(s->ring, RING_BYTES, MADV_HUGEPAGE); /* advice: its failure changes nothing but speed */
+	s->part = s->last = 0;
+	s->given = s->done = 0;
+	s->wake_at = UINT64_MAX;
+	s->end = s->ended = s->stop = s->failed = false;
+	s->out_tail = &s->out;
+	if (total >= VX_ZIP_THREADED_BYTES)
+		start_thread(z);
+	return 0;
+}
+
+void *vx_zip_room(struct vx_zip *z, size_t *ret_n)
+{
+	vx_assert(z->s.ring);
+	*ret_n = PIECE - z->s.part;
+	return z->s.ring + z->s.given % RING_BYTES + z->s.part; /* pieces do not span the ring's end; only the caller changes `given` */
+}
+
+int vx_zip_filled(struct vx_zip *z, size_t n, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+{
+	z->s.part += n;
+	int r = z->s.part == PIECE ? give_piece(z, false, sink, arg) : 0;
+	if (r < 0)
+		end_stream(z);
+	return r;
+}
+
+int vx_zip_feed(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+{
 	int r = 0;
-	if (t->part && (end || t->part->n + n > t->part->cap)) /* the end comes alone: a frame may not depend on what came along with it */
-		r = hand_over(z, false, sink, arg);
-	if (r == 0 && !t->part) {
-		pthread_mutex_lock(&t->lock);
-		t->part = room_for(t, n);
-		pthread_mutex_unlock(&t->lock);
+	for (size_t k; n && r == 0; n -= k, p = (const char *)p + k) {
+		void *room = vx_zip_room(z, &k);
+		k = k < n ? k : n;
+		memcpy(room, p, k);
+		r = vx_zip_filled(z, k, sink, arg);
 	}
-	if (r == 0) {
-		if (n)
-			memcpy(t->part->b + t->part->n, p, n);
-		t->part->n += n;
-		if (end || t->part->n >= PIECE / 2)
-			r = hand_over(z, end, sink, arg);
+	if (r == 0 && end) {
+		r = give_piece(z, true, sink, arg);
+		end_stream(z);
 	}
-	if (r < 0 || end)
-		end_thread(z);
 	return r;
 }
 
-/* ---- compressing ---- */
+/* ---- all at once ---- */
 
 void vx_zip_free(struct vx_zip *z)
 {
 	if (!z)
 		return;
-	end_thread(z);
-	pthread_mutex_destroy(&z->t.lock);
-	pthread_cond_destroy(&z->t.to_thread);
-	pthread_cond_destroy(&z->t.to_caller);
+	end_stream(z);
+	pthread_mutex_destroy(&z->s.lock);
+	pthread_cond_destroy(&z->s.to_thread);
+	pthread_cond_destroy(&z->s.to_caller);
 	ZSTD_freeCCtx(z->c);
-	free(z->out);
 	free(z);
 }
 
@@ -290,7 +311,7 @@ static bool looks_random(const uint8_t *p, size_t n)
 
 int vx_zip_all(struct vx_zip *z, const void *p, size_t n, void *dst, size_t cap, size_t *ret)
 {
-	end_thread(z);
+	end_stream(z);
 	ZSTD_CCtx_reset(z->c, ZSTD_reset_session_only);
 	bool hasty = looks_random(p, n);
 	if (hasty)
@@ -302,38 +323,6 @@ int vx_zip_all(struct vx_zip *z, const void *p, size_t n, void *dst, size_t cap,
 		return -EIO;
 	*ret = r;
 	return 0;
-}
-
-int vx_zip_begin(struct vx_zip *z, uint64_t total)
-{
-	end_thread(z);
-	ZSTD_CCtx_reset(z->c, ZSTD_reset_session_only);
-	size_t r = ZSTD_CCtx_setPledgedSrcSize(z->c, total);
-	if (!z->out)
-		z->out = vx_xmalloc(PIECE);
-	if (ZSTD_isError(r))
-		return -EIO;
-	if (total >= VX_ZIP_THREADED_BYTES)
-		start_thread(z);
-	return 0;
-}
-
-int vx_zip_feed(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
-{
-	if (z->t.runs)
-		return feed_thread(z, p, n, end, sink, arg);
-	ZSTD_inBuffer in = {p, n, 0};
-	for (;;) {
-		ZSTD_outBuffer out = {z->out, PIECE, 0};
-		size_t left = ZSTD_compressStream2(z->c, &out, &in, end ? ZSTD_e_end : ZSTD_e_continue);
-		if (ZSTD_isError(left))
-			return -EIO;
-		int r = out.pos ? sink(arg, z->out, out.pos) : 0;
-		if (r < 0)
-			return r;
-		if (end ? left == 0 : in.pos == in.size)
-			return 0;
-	}
 }
 
 struct vx_unzip *vx_unzip_new(void)

@@ -20,8 +20,13 @@ void vx_zip_free(struct vx_zip *z);
 size_t vx_zip_bound(size_t n);
 /* One frame at once; of few bytes, those that a sample shows to be as good as random are looked through in haste, and only for long repeats. 0 or -EIO. */
 int vx_zip_all(struct vx_zip *z, const void *p, size_t n, void *dst, size_t cap, size_t *ret);
-/* One frame of `total` bytes in pieces. The same bytes give the same frame however they are cut. `sink` gets compressed bytes; its error is returned. */
+/* One frame of `total` bytes in pieces. The same bytes give the same frame however they are cut. `sink` gets compressed bytes; its error is returned, and then the
+ * frame is over: begin another.
+ *   begin, (feed | room, filled)*, feed with `end`
+ * room: where the next bytes may be put, *ret_n at most (never 0), so that they need not be copied; filled: so many were. */
 int vx_zip_begin(struct vx_zip *z, uint64_t total);
+void *vx_zip_room(struct vx_zip *z, size_t *ret_n);
+int vx_zip_filled(struct vx_zip *z, size_t n, int (*sink)(void *arg, const void *p, size_t n), void *arg);
 int vx_zip_feed(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg);
 
 struct vx_unzip *vx_unzip_new(void);

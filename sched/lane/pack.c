@@ -350,7 +350,8 @@ struct stream {
 	int fd;
 	uint64_t off;
 	const char *root;
-	size_t root_n, kept; /* bytes of the last piece kept before the next, for a path that spans both */
+	size_t root_n, kept; /* bytes in `seam`: the last ones of what was read of a file, for a path that goes on in the next piece */
+	uint8_t *seam;
 	bool *portable;
 	struct vx_fail *f;
 };
@@ -368,31 +369,49 @@ static int sink(void *arg, const void *p, size_t n)
 	return 0;
 }
 
+static int fed(struct stream *s, int r)
+{
+	return r < 0 && !s->f->code ? vx_fail_set(s->f, r, "compress", "outputs") : r;
+}
+
 static int feed(struct stream *s, const void *p, size_t n, bool end)
 {
 	s->f->code = 0;
 	if (atomic_load_explicit(&s->h->l->give_up, memory_order_relaxed))
 		return vx_fail_set(s->f, -ECANCELED, "interrupt", "it was too large to be saved within the grace");
-	int r = vx_zip_feed(s->h->zip, p, n, end, sink, s);
-	return r < 0 && !s->f->code ? vx_fail_set(s->f, r, "compress", "outputs") : r;
+	return fed(s, vx_zip_feed(s->h->zip, p, n, end, sink, s));
 }
 
-/* A piece of a file that holds data. *kept: bytes of the piece before it that stand in front of it in the buffer. */
-static int feed_data(struct stream *s, const struct vx_out *o, int fd, uint64_t off, size_t n, size_t *kept)
+/* Does the workspace's path stand in these bytes of a file, or across their beginning? */
+static void look_for_root(struct stream *s, const uint8_t *p, size_t n)
 {
-	uint8_t *buf = (uint8_t *)s->h->packed.data;
-	int64_t got = vx_io_read_at(s->h->io, fd, buf + *kept, n, off);
+	size_t most = s->root_n - 1, head = n < most ? n : most;
+	memcpy(s->seam + s->kept, p, head);
+	if (vx_bytes_hold(s->seam, s->kept + head, s->root, s->root_n) || vx_bytes_hold(p, n, s->root, s->root_n))
+		*s->portable = false;
+	size_t all = s->kept + head;
+	s->kept = all < most ? all : most;
+	memmove(s->seam, n < most ? s->seam + all - s->kept : p + n - s->kept, s->kept);
+}
+
+/* A piece of a file that holds data: read to where it is compressed. At most *n bytes; *n says how many. */
+static int feed_data(struct stream *s, const struct vx_out *o, int fd, uint64_t off, uint64_t *n)
+{
+	size_t room;
+	s->f->code = 0;
+	if (atomic_load_explicit(&s->h->l->give_up, memory_order_relaxed))
+		return vx_fail_set(s->f, -ECANCELED, "interrupt", "it was too large to be saved within the grace");
+	uint8_t *p = vx_zip_room(s->h->zip, &room);
+	room = *n < room ? (size_t)*n : room;
+	*n = room;
+	int64_t got = vx_io_read_at(s->h->io, fd, p, room, off);
 	if (got < 0)
 		return vx_fail_set(s->f, (int)got, "read", "%s", o->seen.path);
-	if ((size_t)got != n)
+	if ((size_t)got != room)
 		return changed(o, s->f);
-	if (*s->portable && vx_bytes_hold(buf, *kept + n, s->root, s->root_n))
-		*s->portable = false;
-	int r = feed(s, buf + *kept, n, false);
-	size_t all = *kept + n;
-	*kept = all < s->root_n - 1 ? all : s->root_n - 1;
-	memmove(buf, buf + all - *kept, *kept);
-	return r;
+	if (*s->portable && s->root_n > 1)
+		look_for_root(s, p, room);
+	return fed(s, vx_zip_filled(s->h->zip, room, sink, s));
 }
 
 /* Zeros without reading them. */
@@ -424,14 +443,14 @@ static int feed_file(struct stream *s, const struct vx_out *o)
 	if (fd < 0)
 		return vx_fail_set(s->f, fd, "open", "%s", o->seen.path);
 	uint64_t size = o->seen.size, data_end = size < VX_LANE_PIECE_BYTES ? size : 0; /* small ones are not worth the question */
-	size_t kept = 0;
 	int r = 0;
+	s->kept = 0;
 	for (uint64_t off = 0; off < size && r == 0;) {
 		uint64_t n = 0;
 		if (off >= data_end) {
 			n = seek_from(h, fd, off, SEEK_DATA, size) - off;
 			if (n) { /* a path does not go on behind a zero */
-				kept = 0;
+				s->kept = 0;
 				r = feed_hole(s, n);
 			} else {
 				data_end = seek_from(h, fd, off, SEEK_HOLE, size);
@@ -440,8 +459,8 @@ static int feed_file(struct stream *s, const struct vx_out *o)
 			}
 		}
 		if (!n) {
-			n = data_end - off < VX_LANE_PIECE_BYTES ? data_end - off : VX_LANE_PIECE_BYTES;
-			r = feed_data(s, o, fd, off, (size_t)n, &kept);
+			n = data_end - off;
+			r = feed_data(s, o, fd, off, &n);
 		}
 		off += n;
 	}
@@ -483,7 +502,7 @@ static int stream_to(struct stream *s, const struct vx_walk *w)
 	if (!h->zip)
 		h->zip = vx_zip_new();
 	vx_buf_clear(&h->packed);
-	vx_buf_reserve(&h->packed, VX_LANE_PIECE_BYTES + s->root_n);
+	s->seam = vx_buf_reserve(&h->packed, 2 * s->root_n);
 	if (r == 0 && vx_zip_begin(h->zip, total) < 0)
 		r = vx_fail_set(s->f, -EIO, "compress", "outputs");
 	if (r == 0)

@@ -368,6 +368,82 @@ static void test_zstd_crumbs(void **state)
 	free(text);
 }
 
+/* Repeats from as far back as compression looks, and from beyond, while what is in front is overwritten. */
+static void far_repeats(uint8_t *p, size_t n)
+{
+	uint32_t seed = 3;
+	for (size_t i = 0; i < n;) {
+		uint32_t r = seed = seed * 1664525 + 1013904223, k = (r >> 8) % 300 + 6;
+		size_t back = r % 5 ? (512 << 10) - (seed >> 12) % 2000 + (r % 5 == 1 ? 4000 : 0) : seed >> 12;
+		for (; k && i < n; k--, i++)
+			p[i] = r >> 30 == 0 || i < back ? (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24) : p[i - back];
+	}
+}
+
+static int slow_collect(void *arg, const void *p, size_t n)
+{
+	usleep(2000);
+	return collect(arg, p, n);
+}
+
+static int refuse(void *arg, const void *p, size_t n)
+{
+	(void)p;
+	(void)n;
+	return ++*(int *)arg > 3 ? -ENOSPC : 0;
+}
+
+/* Put where it is compressed, in line and beside a thread, up to where a piece ends and one byte to either side of it. */
+static void test_zstd_room(void **state)
+{
+	(void)state;
+	enum { PIECE = 256 << 10, MOST = (9 << 20) + 1 };
+	static const size_t sizes[] = {0, 1, PIECE - 1, PIECE, PIECE + 1, (5 << 20) - 1, 5 << 20, (9 << 20) - 1, 9 << 20, MOST};
+	uint8_t *text = vx_xmalloc(MOST), *back = vx_xmalloc(MOST);
+	far_repeats(text, MOST);
+	struct vx_zip *z = vx_zip_new();
+	struct vx_unzip *u = vx_unzip_new();
+	struct vx_buf packed = VX_BUF(64 << 20), again = VX_BUF(64 << 20);
+	for (size_t t = 0; t < sizeof sizes / sizeof *sizes; t++) {
+		size_t n = sizes[t], got = 0, k;
+		vx_buf_clear(&packed);
+		vx_buf_clear(&again);
+		assert_int_equal(vx_zip_begin(z, n), 0);
+		for (size_t at = 0; at < n; at += k) {
+			void *room = vx_zip_room(z, &k);
+			k = n - at < k ? n - at : k;
+			k = at % 3 ? k : (k + 1) / 2;
+			memcpy(room, text + at, k);
+			assert_int_equal(vx_zip_filled(z, k, t % 2 ? slow_collect : collect, &packed), 0);
+		}
+		assert_int_equal(vx_zip_feed(z, NULL, 0, true, collect, &packed), 0);
+		assert_int_equal(vx_unzip_all(u, packed.data, packed.len, back, MOST, &got), 0);
+		assert_int_equal(got, n);
+		assert_memory_equal(back, text, n);
+		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_feed(z, text, n, true, collect, &again), 0);
+		assert_int_equal(again.len, packed.len);
+		assert_memory_equal(again.data, packed.data, packed.len);
+	}
+	for (size_t n = 5 << 20; n <= 9 << 20; n += 4 << 20) { /* given up by the sink, by the caller, and with too little; then all is well again */
+		int calls = 0;
+		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_feed(z, text, n, true, refuse, &calls), -ENOSPC);
+		assert_int_equal(calls, 4);
+		vx_buf_clear(&packed);
+		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_feed(z, text, n / 2, false, collect, &packed), 0);
+		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_feed(z, text, n / 2, true, collect, &packed), -EIO);
+	}
+	vx_zip_free(z);
+	vx_unzip_free(u);
+	vx_buf_free(&packed);
+	vx_buf_free(&again);
+	free(text);
+	free(back);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_zstd),
 		cmocka_unit_test(test_zstd_haste),
 		cmocka_unit_test(test_zstd_crumbs),
+		cmocka_unit_test(test_zstd_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
