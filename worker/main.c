@@ -89,25 +89,25 @@ static void run_request(struct worker *w, const struct vx_request *q)
 	spawn_attempt(w);
 }
 
-static void publish_verdict(struct worker *w, enum vx_end end, const char *text)
+static void publish_verdict(struct worker *w, enum vx_end end, uint32_t flags, const char *text)
 {
-	struct vx_done d = {.kind = VX_DONE_ARMED, .end = (uint16_t)end};
+	struct vx_done d = {.kind = VX_DONE_ARMED, .end = (uint16_t)end, .flags = flags};
 
 	w->arming = false;
 	snprintf(d.text, sizeof d.text, "%s", text);
 	worker_publish(w, &d, true);
 }
 
-static void arm_request(struct worker *w)
+static void arm_request(struct worker *w, bool weaker)
 {
 	struct vx_err err = {0};
 	int r = worker_box(w);
 
 	w->childless = false;
 	if (r == 0)
-		r = vx_box_arm(w->box, &err);
+		r = vx_box_arm(w->box, weaker, &err);
 	if (r < 0)
-		publish_verdict(w, VX_END_REFUSED, err.code != 0 ? err.what : vx_strerror(r));
+		publish_verdict(w, VX_END_REFUSED, 0, err.code != 0 ? err.what : vx_strerror(r));
 	else
 		w->arming = true;
 }
@@ -125,7 +125,7 @@ static void take_requests(struct worker *w)
 		else if (q.kind == VX_REQ_STOP && current && q.signal > 0 && q.signal < NSIG)
 			stop_request(w, q.signal);
 		else if (q.kind == VX_REQ_ARM)
-			arm_request(w);
+			arm_request(w, q.signal != 0);
 		else if (q.kind == VX_REQ_SHUTDOWN)
 			w->ending = true;
 	}
@@ -144,6 +144,7 @@ static void box_started(struct worker *w, const struct vx_done *got)
 	d->kind = VX_DONE_STARTED;
 	d->start_ns = got->start_ns;
 	d->setup_ns = got->setup_ns;
+	d->flags |= got->flags;
 	a->deadline_ns = a->d.timeout_ms > 0 ? d->start_ns + a->d.timeout_ms * 1000000ULL : 0;
 	worker_publish(w, d, a->d.persistent);
 	d->kind = VX_DONE_EXITED; /* what was asked for while the sandbox was being built, the box host has kept */
@@ -187,7 +188,7 @@ static void take_box_events(struct worker *w)
 
 	while (w->box != NULL && vx_box_next(w->box, &kind, &d) == 1) {
 		if (kind == VX_BOX_ARMED || (w->arming && w->a.phase == IDLE))
-			publish_verdict(w, kind == VX_BOX_ARMED ? (enum vx_end)d.end : VX_END_REFUSED,
+			publish_verdict(w, kind == VX_BOX_ARMED ? (enum vx_end)d.end : VX_END_REFUSED, d.flags,
 				d.text[0] != 0 || kind == VX_BOX_ARMED ? d.text : "the sandbox's supervisor died");
 		else if (kind == VX_BOX_STARTED)
 			box_started(w, &d);

@@ -38,8 +38,8 @@ int vx_box_new(const struct vx_box_opts *o, struct vx_box **ret); /* starts noth
 int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err);
 /* Of the next start: cgroup.procs descriptors (-1 none, at most VX_BOX_MAX_CGROUPS) that what runs in the sandbox joins, bubblewrap included. Borrowed until then. */
 void vx_box_join(struct vx_box *b, const int *procs_fds, uint32_t n);
-int vx_box_arm(struct vx_box *b, struct vx_err *err);
-int vx_box_fd(const struct vx_box *b); /* changes after a loss: ask before each poll; -1 while there is no host */
+int vx_box_arm(struct vx_box *b, bool weaker, struct vx_err *err); /* `weaker`: the nested profile will do as well */
+int vx_box_fd(const struct vx_box *b);                             /* changes after a loss: ask before each poll; -1 while there is no host */
 int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *ret); /* 1, 0 nothing now */
 int vx_box_signal(struct vx_box *b, int sig);
 pid_t vx_box_pid(const struct vx_box *b); /* 0 while there is none; the worker's sweep must spare it */

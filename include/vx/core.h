@@ -28,7 +28,8 @@
  *     EV_READY of any other task, or too late, is ignored. Readiness and task time limits are the caller's: stop the task, then EV_EXITED with ok = false.
  *   - A task to be saved is DO_DONE when it is captured (or when EV_SETTLED comes without EV_CAPTURED), so that its report can say "not saved"; others are DO_DONE
  *     at once. EV_SETTLED may thus follow DO_DONE, and must: exactly one per DO_SAVE. A save counts against save_lane until then. A failed save is no failure.
- *   - `moved` on EV_EXITED, EV_CAPTURED or EV_SETTLED: the key of this result no longer stands (its inputs moved while it ran): what runs after it is unsaved too.
+ *   - `moved` on EV_STARTED, EV_EXITED, EV_CAPTURED or EV_SETTLED: the key of this result no longer stands (its inputs moved while it ran, or it runs without its
+ *     sandbox): what runs after it, or beside it if it serves, is unsaved too.
  *   - EV_INTERRUPT: decisions that start something stop coming; what the core had queued ends as aborted (saves not handed out are dropped, their tasks
  *     succeeded). Answers to KEY, RESTORE, RUN and SAVE that are under way are still owed. Arm the grace timer at the first EV_INTERRUPT.
  *   - DO_STOP with SIGTERM outside an interrupt is the end of a persistent task: arm a grace timer for it, then EV_GRACE_OVER with its `task`. For the

@@ -44,9 +44,9 @@ int vx_desc_decode(
 
 /* Requests: fixed-size items of the request ring. */
 enum vx_req_kind {
-	VX_REQ_RUN = 1,      /* run the descriptor at `offset`, `length` */
-	VX_REQ_STOP = 2,     /* send `signal` to the whole tree of `task`; SIGKILL ends it now. Ignored when that attempt is over. */
-	VX_REQ_ARM = 3,      /* make the box host, probe a sandbox around `true`, answer VX_DONE_ARMED */
+	VX_REQ_RUN = 1,  /* run the descriptor at `offset`, `length` */
+	VX_REQ_STOP = 2, /* send `signal` to the whole tree of `task`; SIGKILL ends it now. Ignored when that attempt is over. */
+	VX_REQ_ARM = 3,  /* make the box host, probe a sandbox around `true`, answer VX_DONE_ARMED; `signal` 1: the nested profile will do as well */
 	VX_REQ_SHUTDOWN = 4, /* end everything, exit */
 };
 
@@ -63,7 +63,7 @@ struct vx_request {
 enum vx_done_kind {
 	VX_DONE_STARTED = 1, /* the command has been executed: the time limit counts from `start_ns` */
 	VX_DONE_EXITED = 2,  /* the attempt is over, its tree is gone, all its output is in the output ring before this was published */
-	VX_DONE_ARMED = 3,   /* verdict of VX_REQ_ARM: `end` is VX_END_EXIT with code 0, or VX_END_REFUSED with the reason in `text` */
+	VX_DONE_ARMED = 3,   /* verdict of VX_REQ_ARM: `end` is VX_END_EXIT with code 0 (and `flags`), or VX_END_REFUSED with the reason in `text` */
 };
 
 enum vx_end {
@@ -78,10 +78,12 @@ enum vx_end {
 };
 
 enum {
-	VX_DONE_CUT_LEFTOVER = 1,   /* a leftover held a pipe open; reading was cut after VX_LEFTOVER_READ_MS */
-	VX_DONE_PEAK_IS_TREE = 2,   /* peak_bytes covers the whole tree (cgroup); else it is the largest single process */
-	VX_DONE_VIOLATION = 4,      /* the sandbox saw a violation: the attempt failed even if the command exited 0; lines in `text` */
-	VX_DONE_NO_MEMORY_LIMIT = 8 /* a memory limit was asked for and could not be applied */
+	VX_DONE_CUT_LEFTOVER = 1,    /* a leftover held a pipe open; reading was cut after VX_LEFTOVER_READ_MS */
+	VX_DONE_PEAK_IS_TREE = 2,    /* peak_bytes covers the whole tree (cgroup); else it is the largest single process */
+	VX_DONE_VIOLATION = 4,       /* the sandbox saw a violation: the attempt failed even if the command exited 0; lines in `text` */
+	VX_DONE_NO_MEMORY_LIMIT = 8, /* a memory limit was asked for and could not be applied */
+	VX_DONE_HOST_PROC = 16,      /* the nested profile: the host's /proc, read-only, since no other can be had */
+	VX_DONE_PLAIN = 32           /* bubblewrap makes every mount itself, since vx may make no namespaces */
 };
 
 #define VX_DONE_TEXT 1400

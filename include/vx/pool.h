@@ -71,7 +71,8 @@ struct vx_pool_stats {
 int vx_pool_start(const struct vx_pool_opts *o, struct vx_pool **ret, struct vx_err *err);
 int vx_pool_fd(const struct vx_pool *p);
 int vx_pool_run(struct vx_pool *p, uint32_t slot, const struct vx_task_desc *d, struct vx_err *err); /* -E2BIG, -EPIPE, -EBUSY, -ENOMEM, -EMFILE */
-int vx_pool_arm(struct vx_pool *p, uint32_t slot);                                                   /* asks a free slot for the sandbox verdict */
+int vx_pool_arm(
+	struct vx_pool *p, uint32_t slot, bool weaker); /* asks a free slot for the sandbox verdict; `weaker`: the nested profile will do as well */
 int vx_pool_stop(struct vx_pool *p, uint32_t slot, int sig);    /* to whatever the slot runs now; nothing when it is free */
 int vx_pool_next(struct vx_pool *p, struct vx_pool_event *ret); /* 1, 0 nothing now, -EPIPE the pool is broken for good */
 void vx_pool_exempt(struct vx_pool *p, pid_t pid, bool on);     /* spare this child of the main thread in a sweep */

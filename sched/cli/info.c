@@ -48,7 +48,7 @@ static const char *sandbox_verdict(const char *bwrap, struct vx_arena *a)
 	if (vx_pool_start(&po, &pool, &err))
 		return vx_arena_printf(a, "not tried: %s", err.what);
 	struct vx_pool_event e;
-	int r = vx_pool_arm(pool, 0);
+	int r = vx_pool_arm(pool, 0, false);
 	for (int i = 0; !r && i < 100; i++) {
 		struct pollfd p = {.fd = vx_pool_fd(pool), .events = POLLIN};
 		poll(&p, 1, 100);

@@ -66,7 +66,7 @@ static void become_ready(struct vx_core *c, uint32_t i)
 
 static void on_started(struct vx_core *c, uint32_t i, const struct vx_core_event *e)
 {
-	(void)e;
+	c->tasks[i].moved |= e->moved;
 	if (c->tasks[i].persistent && !c->tasks[i].waits_ready)
 		become_ready(c, i);
 }

@@ -249,7 +249,7 @@ void loop_dispatch(struct loop *l, uint32_t task)
 		l->held[l->n_held++] = task;
 		if (l->arm == ARM_NONE) {
 			l->arm = ARM_ASKED;
-			if (vx_pool_arm(l->pool, t->slot))
+			if (vx_pool_arm(l->pool, t->slot, d.sandbox.weaker))
 				loop_armed(l, &(struct vx_done){.end = VX_END_REFUSED, .text = "no worker could be asked"});
 		}
 		return;
@@ -277,6 +277,7 @@ void loop_armed(struct loop *l, const struct vx_done *done)
 {
 	uint32_t n = l->n_held;
 	l->arm = done->end == VX_END_EXIT && done->code == 0 ? ARM_OK : ARM_REFUSED;
+	loop_say_less(l, done->flags);
 	if (l->arm == ARM_REFUSED)
 		vx_report_warn(l->report, vx_starts_with(done->text, "sandbox not available") ? "vx run: %s" : "vx run: sandbox not available: %s",
 			done->text);

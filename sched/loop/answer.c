@@ -43,7 +43,28 @@ static bool saveable(struct loop *l, uint32_t task)
 	const struct vx_task *g = &l->g->tasks[task];
 	const struct loop_task *t = &l->t[task];
 	return g->decl->has_cache && !g->decl->exec.persistent && t->keyed && !t->unsaved && !t->no_entry && l->writes && !l->first_signal &&
-	       !t->stop_wanted && !(g->decl->exec.sandboxed && l->o->sandbox == VX_SANDBOX_OFF);
+	       !t->stop_wanted && !loop_unboxed(l, task);
+}
+
+/* A task that is less confined than it asks for is never so without a word: one line for each way, in a run. */
+void loop_say_less(struct loop *l, uint32_t flags)
+{
+	static const struct {
+		uint32_t flag;
+		const char *text;
+	} ways[] = {
+		{VX_DONE_NO_MEMORY_LIMIT,
+			"resources.memory is no limit here: no cgroup with the memory controller can be made (run vx as root, or where its cgroup "
+			"hands `memory` on)"},
+		{VX_DONE_HOST_PROC,
+			"no /proc can be mounted here: sandboxed tasks see the one of the host, read-only, as their weakerWhenNested allows"},
+		{VX_DONE_PLAIN,
+			"only bubblewrap may make namespaces here (AppArmor), so it makes every mount itself: slower, and at most 9,000 arguments"},
+	};
+	for (size_t i = 0; i < VX_ARRAY_LEN(ways); i++)
+		if (flags & ways[i].flag & ~l->said_less)
+			vx_report_warn(l->report, "vx run: %s", ways[i].text);
+	l->said_less |= flags;
 }
 
 void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
@@ -56,12 +77,8 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 	t->status = loop_status(l, task, done);
 	/* What the worker has to say of a command that ran; what it says of one that did not is the status. */
 	t->note = done->text[0] && (done->end == VX_END_EXIT || done->end == VX_END_SIGNAL) ? vx_arena_strdup(&l->arena, done->text) : NULL;
-	if (done->flags & VX_DONE_NO_MEMORY_LIMIT && !l->said_no_limit) {
-		vx_report_warn(l->report,
-			"vx run: %s: resources.memory is no limit here: no cgroup with the memory controller can be made (run vx as root, or where its cgroup hands `memory` on)",
-			l->g->tasks[task].id);
-		l->said_no_limit = true;
-	}
+	t->less = done->flags;
+	loop_say_less(l, done->flags);
 	if (l->g->tasks[task].decl->exec.persistent && t->matcher && !t->ready && !t->stop_wanted)
 		t->status = done->end == VX_END_STOPPED ? "timed out before it was ready" /* nobody else stops a server that is waited for */
 			    : t->status                 ? vx_arena_printf(&l->arena, "%s before it was ready", t->status)
@@ -80,7 +97,7 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 		vx_report_exited(l->report, task);
 	if (l->keyer)
 		vx_keyer_ran(l->keyer, task);
-	struct vx_core_event e = {.kind = VX_EV_EXITED, .task = task, .ok = ok, .save = ok && saveable(l, task)};
+	struct vx_core_event e = {.kind = VX_EV_EXITED, .task = task, .ok = ok, .save = ok && saveable(l, task), .moved = loop_unboxed(l, task)};
 	loop_event(l, &e);
 }
 
@@ -144,8 +161,10 @@ bool loop_pool_events(struct loop *l)
 		any = true;
 		switch (e.kind) {
 		case VX_POOL_STARTED:
-			if (l->t[e.task].phase == PH_RUNNING && e.attempt == l->t[e.task].attempt)
-				loop_event(l, &(struct vx_core_event){.kind = VX_EV_STARTED, .task = e.task});
+			if (l->t[e.task].phase == PH_RUNNING && e.attempt == l->t[e.task].attempt) {
+				loop_say_less(l, e.done.flags);
+				loop_event(l, &(struct vx_core_event){.kind = VX_EV_STARTED, .task = e.task, .moved = loop_unboxed(l, e.task)});
+			}
 			break;
 		case VX_POOL_OUTPUT:
 			took_output(l, &e);

@@ -164,7 +164,8 @@ static int check_sandbox_mode(struct loop *l, struct vx_err *err)
 		}
 		if (l->o->sandbox == VX_SANDBOX_OFF && t->decl->exec.sandboxed) {
 			bool red = isatty(2) && !getenv("NO_COLOR");
-			vx_report_warn(l->report, "%svx run: --sandbox=off: tasks that declare a sandbox run without one, and are not saved%s",
+			vx_report_warn(l->report,
+				"%svx run: --sandbox=off: tasks that declare a sandbox run without one; neither they nor what runs after them is saved%s",
 				red ? "\033[31m" : "", red ? "\033[0m" : "");
 			break;
 		}

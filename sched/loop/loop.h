@@ -63,6 +63,7 @@ struct loop_task {
 	uint64_t decided_ns;   /* when the core said run; set-up apart, what passes until the start is dispatch */
 	uint64_t start_ns, end_ns, cpu_ns, peak_bytes;
 	bool peak_is_tree, leftover_cut;
+	uint32_t less;             /* VX_DONE_* of the last attempt */
 	uint64_t stop_deadline_ns; /* SIGKILL then; 0 none */
 	uint64_t ready_deadline_ns;
 	uint32_t index; /* its own, for callbacks that get only this struct */
@@ -112,7 +113,7 @@ struct loop {
 	bool ended, writes; /* writes: results are saved at all */
 	bool all_hits, remembered;
 	bool said_note;     /* what the store had to say at its opening; what it finds on the way is said at the end */
-	bool said_no_limit; /* a memory limit could not be applied: likewise */
+	uint32_t said_less; /* VX_DONE_*: how tasks are less confined than they ask for, as far as it was said */
 	bool said_left_out;
 	bool said_tracked; /* outputs that git tracks: said once a run */
 	int code;
@@ -150,6 +151,7 @@ bool loop_restore_waits(const struct loop *l, uint32_t task); /* for a task befo
 void loop_event(struct loop *l, const struct vx_core_event *e); /* to the recorder, then to the core */
 bool loop_pool_events(struct loop *l);                          /* true: something came */
 bool loop_lane_events(struct loop *l);
+void loop_say_less(struct loop *l, uint32_t flags); /* VX_DONE_* of an attempt */
 void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done);
 void loop_failed_start(struct loop *l, uint32_t task, enum vx_end end, const char *text); /* an attempt that never ran */
 void loop_expire(struct loop *l, uint64_t now_ns);                                        /* deadlines of single tasks */
@@ -161,6 +163,7 @@ int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *ret, struc
 /* exec.timeout, else --timeout, else VX_TASK_TIMEOUT, else the workspace's; 0 none. */
 uint32_t loop_timeout_ms(const struct loop *l, const struct vx_exec_decl *x);
 bool loop_sandboxed(const struct loop *l, uint32_t task);
+bool loop_unboxed(const struct loop *l, uint32_t task); /* declares a sandbox, and runs without (--sandbox=off) */
 /* A command without shell syntax, taken apart; false: it needs the shell. Pure. */
 bool loop_direct_split(const char *command, struct vx_arena *a, struct vx_strs *ret);
 /* `arg` as one word of a POSIX shell. Pure. */

@@ -269,9 +269,9 @@ int vx_pool_run(struct vx_pool *p, uint32_t slot, const struct vx_task_desc *d, 
 	return 0;
 }
 
-int vx_pool_arm(struct vx_pool *p, uint32_t slot)
+int vx_pool_arm(struct vx_pool *p, uint32_t slot, bool weaker)
 {
-	struct vx_request q = {.kind = VX_REQ_ARM, .task = NO_TASK};
+	struct vx_request q = {.kind = VX_REQ_ARM, .task = NO_TASK, .signal = weaker};
 	int r = check_free(p, slot, NULL);
 
 	if (r < 0)

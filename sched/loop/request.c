@@ -179,6 +179,11 @@ bool loop_sandboxed(const struct loop *l, uint32_t task)
 	return l->g->tasks[task].decl->exec.sandboxed && l->o->sandbox != VX_SANDBOX_OFF;
 }
 
+bool loop_unboxed(const struct loop *l, uint32_t task)
+{
+	return l->g->tasks[task].decl->exec.sandboxed && l->o->sandbox == VX_SANDBOX_OFF;
+}
+
 /* The projects whose tasks this task's key folds, directly or through upstream keys. */
 static void keyed_packages(const struct vx_plan *p, uint32_t task, struct vx_arena *a, struct vx_sbx_spec *spec)
 {

@@ -1,6 +1,7 @@
 /* --summarize: the run as JSON, each task as --dry=full shows it and with how it went. docs/schemas/summary.json describes it. */
 #include "loop.h"
 
+#include "vx/assert.h"
 #include "vx/clock.h"
 #include "vx/fd.h"
 #include "vx/json.h"
@@ -22,6 +23,21 @@ static const char *cache_word(const struct loop *l, uint32_t task)
 	return t->cache == VX_C_MISS ? "miss" : "no-cache";
 }
 
+/* How the last attempt was less confined than the task asks for. */
+static void less_json(const struct loop *l, uint32_t task, struct vx_json *o)
+{
+	const struct loop_task *t = &l->t[task];
+	const char *words[] = {loop_unboxed(l, task) ? "no sandbox" : NULL, t->less & VX_DONE_HOST_PROC ? "host /proc" : NULL,
+		t->less & VX_DONE_NO_MEMORY_LIMIT ? "no memory limit" : NULL};
+	struct vx_json *less = NULL;
+	for (size_t i = 0; t->executed && i < VX_ARRAY_LEN(words); i++) {
+		if (words[i])
+			vx_json_add(less ? less : (less = vx_json_array()), vx_json_new_str(words[i]));
+	}
+	if (less)
+		vx_json_set(o, "lessConfined", less);
+}
+
 static struct vx_json *result_json(const struct loop *l, uint32_t task)
 {
 	static const char *const words[] = {"none", "success", "hit", "failed", "skipped", "aborted", "not-started"};
@@ -32,6 +48,7 @@ static struct vx_json *result_json(const struct loop *l, uint32_t task)
 		vx_json_set(o, "upToDate", vx_json_new_bool(t->up_to_date));
 	if (t->status && t->result != VX_R_HIT && t->result != VX_R_SUCCESS)
 		vx_json_set(o, "status", vx_json_new_str(t->status));
+	less_json(l, task, o);
 	if (t->executed) {
 		vx_json_set(o, "attempts", vx_json_new_int(t->attempt));
 		vx_json_set(o, "startMs", vx_json_new_double((double)(t->start_ns - l->o->start_ns) / 1e6));

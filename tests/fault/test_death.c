@@ -306,7 +306,7 @@ static void sandboxed(void **state)
 	struct vx_pool_event e = {0};
 
 	(void)state;
-	assert_int_equal(vx_pool_arm(p, 0), 0);
+	assert_int_equal(vx_pool_arm(p, 0, false), 0);
 	assert_int_equal(vxp_event(p, &e, 20000), 1);
 	vx_pool_end(p);
 	if (e.done.end != VX_END_EXIT) {

@@ -216,7 +216,7 @@ static void a_stop_during_set_up_is_sent_once(void **state)
 	(void)state;
 	setenv("VX_CRASH_AT", "boxhost.signal:2", 1);
 	p = vxp_start(1);
-	assert_int_equal(vx_pool_arm(p, 0), 0);
+	assert_int_equal(vx_pool_arm(p, 0, false), 0);
 	assert_int_equal(vxp_event(p, &e, 20000), 1);
 	if (e.done.end == VX_END_EXIT) {
 		d.sandboxed = true;

@@ -171,7 +171,7 @@ static int run_one(struct vx_box *box, struct vx_json *o, int results)
 		return vx_box_sweep_records(str(o, "sweep", "")) == 0 ? 0 : 1;
 	if (!arm)
 		fill_desc(o, &d);
-	r = arm ? vx_box_arm(box, &err) : vx_box_start(box, &d, -1, 1, 2, &err);
+	r = arm ? vx_box_arm(box, false, &err) : vx_box_start(box, &d, -1, 1, 2, &err);
 	if (r == 0)
 		return wait_end(box, o, results);
 	struct vx_done done = {.end = VX_END_REFUSED};

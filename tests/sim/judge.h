@@ -332,6 +332,7 @@ static void judge_attempt_over(struct sim *s, uint32_t i, const struct vx_core_e
 	bool lost = e->kind == VX_EV_LOST;
 
 	t->generation++;
+	t->moved |= e->moved;
 	if (s->in[i].persistent) {
 		bool again = lost && !t->was_ready && !t->stopping && !t->losses && !s->signal;
 
@@ -373,6 +374,7 @@ static void judge_event(struct sim *s, const struct vx_core_event *e)
 		break;
 	case VX_EV_STARTED:
 	case VX_EV_READY:
+		t->moved |= e->moved;
 		if (s->in[e->task].persistent && t->phase == P_RUNNING && (e->kind == VX_EV_READY || !s->in[e->task].waits_ready)) {
 			t->was_ready = true;
 			t->phase = P_SERVING;

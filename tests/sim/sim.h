@@ -21,9 +21,10 @@ struct fate {
 	uint32_t lost;  /* bit k: dispatch k is lost with its worker */
 	bool damaged;   /* its hit turns out damaged */
 	bool moved, no_save, capture_fails;
-	bool deaf;  /* to all but SIGKILL */
-	bool hasty; /* exits before EV_STARTED could be told */
-	int serve;  /* a server: 0 until stopped, 1 exits well, 2 exits badly, 3 exits before it is ready */
+	bool unboxed; /* said to have moved when it starts, and when it ends */
+	bool deaf;    /* to all but SIGKILL */
+	bool hasty;   /* exits before EV_STARTED could be told */
+	int serve;    /* a server: 0 until stopped, 1 exits well, 2 exits badly, 3 exits before it is ready */
 	enum vx_verdict late;
 };
 
@@ -116,6 +117,7 @@ static void sim_task(struct sim *s, uint32_t i, unsigned servers, unsigned troub
 	f->deaf = sim_chance(s, 10);
 	f->hasty = sim_chance(s, 10);
 	f->serve = sim_chance(s, 40 + trouble) ? 1 + (int)sim_rand(s, 3) : 0;
+	f->unboxed = sim_chance(s, trouble / 3);
 	f->late = sim_chance(s, trouble / 4) ? VX_V_FAILED : lates[sim_rand(s, 5)];
 }
 
@@ -206,14 +208,17 @@ static void sim_serve(struct sim *s, uint32_t i)
 		end = 2 + sim_rand(s, up - 2);
 	}
 	if (!f->hasty || f->serve != 1)
-		sim_plan(s, 1, (struct vx_core_event){.kind = VX_EV_STARTED, .task = i});
+		sim_plan(s, 1, (struct vx_core_event){.kind = VX_EV_STARTED, .task = i, .moved = f->unboxed});
 	if (s->in[i].waits_ready && up < end)
 		sim_plan(s, up, (struct vx_core_event){.kind = VX_EV_READY, .task = i});
 	if (lost)
 		sim_plan(s, end, (struct vx_core_event){.kind = VX_EV_LOST, .task = i});
 	else if (f->serve)
 		sim_plan(s, end,
-			(struct vx_core_event){.kind = VX_EV_EXITED, .task = i, .ok = f->serve == 1 || (f->serve == 3 && s->in[i].waits_ready)});
+			(struct vx_core_event){.kind = VX_EV_EXITED,
+				.task = i,
+				.ok = f->serve == 1 || (f->serve == 3 && s->in[i].waits_ready),
+				.moved = f->unboxed});
 }
 
 static void sim_run(struct sim *s, uint32_t i)
@@ -226,11 +231,13 @@ static void sim_run(struct sim *s, uint32_t i)
 		return;
 	}
 	if (!f->hasty)
-		sim_plan(s, 1, (struct vx_core_event){.kind = VX_EV_STARTED, .task = i});
+		sim_plan(s, 1, (struct vx_core_event){.kind = VX_EV_STARTED, .task = i, .moved = f->unboxed});
 	if (f->lost >> (s->t[i].attempt - 1) & 1)
 		sim_plan(s, end, (struct vx_core_event){.kind = VX_EV_LOST, .task = i});
 	else
-		sim_plan(s, end, (struct vx_core_event){.kind = VX_EV_EXITED, .task = i, .ok = s->t[i].failures >= f->fails, .save = !f->no_save});
+		sim_plan(s, end,
+			(struct vx_core_event){
+				.kind = VX_EV_EXITED, .task = i, .ok = s->t[i].failures >= f->fails, .save = !f->no_save, .moved = f->unboxed});
 }
 
 static void sim_stop(struct sim *s, uint32_t i, int sig)

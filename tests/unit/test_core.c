@@ -283,6 +283,26 @@ static void moved_inputs_spoil_what_follows(void **state)
 	expect("done 2 ok; end 0");
 }
 
+/* A server that is spoilt from the start spoils what runs beside it; a task, what comes after it. */
+static void spoilt_from_the_start(void **state)
+{
+	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .persistent = true, .cpus = 1}, {MISS, DEPS(0)}, {NOCACHE}, {MISS, DEPS(2)}};
+
+	(void)state;
+	start(OPTS(.slots = 1), t);
+	expect("run 0/1");
+	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_STARTED, .task = 0, .moved = true});
+	expect("run 1/1 unsaved");
+	say(VX_EV_EXITED, 1);
+	expect("done 1 ok; stop 0 TERM; run 2/1");
+	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_EXITED, .task = 2, .ok = true, .moved = true});
+	expect("done 2 ok; run 3/1 unsaved");
+	say(VX_EV_EXITED, 3);
+	expect("done 3 ok");
+	fails(0);
+	expect("done 0 ok; end 0");
+}
+
 static void key_that_fails(void **state)
 {
 	const struct vx_core_task t[] = {{.verdict = VX_V_FAILED}, {NOCACHE, DEPS(0)}, {.verdict = VX_V_LATE}};
@@ -455,9 +475,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {T(nothing), T(longest_path_first), T(weight_then_declaration), T(wide_task_is_not_passed),
 		T(exclusive_and_too_big_run_alone), T(skips_name_the_root), T(never_stops_dispatch), T(always_runs_unsaved),
 		T(hit_ignores_failed_upstream_until_damaged), T(retries_and_flaky), T(lost_once_is_no_retry), T(captured_releases_settled_ends),
-		T(moved_inputs_spoil_what_follows), T(key_that_fails), T(server_of_hits_is_not_started), T(damaged_hit_starts_the_server),
-		T(requested_server_keeps_the_run), T(server_that_dies_early), T(requested_server_lost_for_good), T(first_signal_then_grace),
-		T(second_signal_is_now), T(counts)};
+		T(moved_inputs_spoil_what_follows), T(spoilt_from_the_start), T(key_that_fails), T(server_of_hits_is_not_started),
+		T(damaged_hit_starts_the_server), T(requested_server_keeps_the_run), T(server_that_dies_early), T(requested_server_lost_for_good),
+		T(first_signal_then_grace), T(second_signal_is_now), T(counts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

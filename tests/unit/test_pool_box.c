@@ -45,7 +45,7 @@ static void need_sandbox(void)
 {
 	struct vx_pool_event e;
 
-	assert_int_equal(vx_pool_arm(vxp_pool, 0), 0);
+	assert_int_equal(vx_pool_arm(vxp_pool, 0, false), 0);
 	assert_int_equal(vxp_event(vxp_pool, &e, 20000), 1);
 	assert_int_equal(e.kind, VX_POOL_ARMED);
 	assert_int_equal(e.task, NO_TASK);

@@ -35,6 +35,8 @@ struct vx_box {
 	int sock, pidfd;
 	pid_t pid;
 	bool busy, arming;
+	bool fell_back;                       /* to a host without namespaces of its own */
+	uint32_t less;                        /* VX_DONE_* of the attempt under way: how it falls short */
 	enum { UNKNOWN, WHOLE, WEAKER } proc; /* whether a /proc can be mounted; asked only for tasks that accept one that is not their own */
 	char *record_dir;                     /* of the attempt under way */
 	struct vx_arena withheld;             /* of the attempt under way, when packages are withheld from it: */
@@ -287,7 +289,7 @@ static int ensure_host(struct vx_box *b, struct vx_err *err)
 	bool plain = wish && !strcmp(wish, "plain");
 	int r = try_host(b, plain, &step, &m);
 	if (r < 0 && !plain && f.apparmor_restricts == 1) /* bubblewrap may have a profile of its own */
-		r = try_host(b, true, &step, &m);
+		b->fell_back = (r = try_host(b, true, &step, &m)) == 0;
 	return r < 0 ? verdict(&f, step, r, m.done.text, err) : 0;
 }
 
@@ -417,6 +419,7 @@ static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const cha
 	free(b->record_dir);
 	b->record_dir = q->n_placeholders ? vx_xstrdup(record_dir) : NULL;
 	b->busy = true;
+	b->less = (q->weaker ? VX_DONE_HOST_PROC : 0) | (b->fell_back ? VX_DONE_PLAIN : 0);
 	return 0;
 }
 
@@ -516,6 +519,7 @@ int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *re
 		if (m.kind != BOX_EVENT || (arming && m.box_kind == VX_BOX_STARTED))
 			continue;
 		*ret = m.done;
+		ret->flags |= b->less;
 		*ret_kind = (enum vx_box_kind)m.box_kind;
 		if (m.box_kind != VX_BOX_STARTED) {
 			b->busy = b->arming = false;
@@ -553,11 +557,6 @@ static int start_probe(struct vx_box *b, bool weaker, struct vx_err *err)
 	return r;
 }
 
-int vx_box_arm(struct vx_box *b, struct vx_err *err)
-{
-	return start_probe(b, false, err);
-}
-
 /* One probe to its end: 0, or its verdict. */
 static int probe(struct vx_box *b, bool weaker, struct vx_err *err)
 {
@@ -575,7 +574,7 @@ static int probe(struct vx_box *b, bool weaker, struct vx_err *err)
 	return r < 0 ? r : d.end == VX_END_EXIT ? 0 : vx_err_set(err, -ENOTSUP, "%s", d.text);
 }
 
-/* A task that accepts the host's /proc gets it only where it cannot have its own. */
+/* A task that accepts the host's /proc gets it only where it cannot have its own: a probe that fails for another reason is no leave. */
 static int choose_proc(struct vx_box *b, struct vx_sbx_request *q, struct vx_err *err)
 {
 	if (!q->weaker)
@@ -583,10 +582,18 @@ static int choose_proc(struct vx_box *b, struct vx_sbx_request *q, struct vx_err
 	int r = 0;
 	if (b->proc == UNKNOWN && (r = probe(b, false, err)) == 0)
 		b->proc = WHOLE;
-	else if (b->proc == UNKNOWN && (r = probe(b, true, err)) == 0)
+	else if (b->proc == UNKNOWN && strstr(err->what, VERDICT_NO_PROC) && (r = probe(b, true, err)) == 0)
 		b->proc = WEAKER;
 	q->weaker = b->proc == WEAKER;
 	return r;
+}
+
+int vx_box_arm(struct vx_box *b, bool weaker, struct vx_err *err)
+{
+	struct vx_sbx_request q = {.weaker = weaker};
+	int r = choose_proc(b, &q, err);
+
+	return r < 0 ? r : start_probe(b, q.weaker, err);
 }
 
 int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err)

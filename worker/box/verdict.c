@@ -144,7 +144,7 @@ int verdict_bwrap_text(const struct verdict_facts *f, const char *complaint, str
 		return say(err, vx_starts_with(complaint, "sandbox: ") ? complaint + strlen("sandbox: ") : complaint,
 			"let vx find bubblewrap's own bwrap first on its PATH: sudo apt install bubblewrap");
 	if (strstr(complaint, "mount proc") || strstr(complaint, "proc on /newroot/proc"))
-		return say(err, "no /proc can be mounted here (a container that covers parts of its own)",
+		return say(err, VERDICT_NO_PROC " (a container that covers parts of its own)",
 			"docker: --security-opt systempaths=unconfined; or \"weakerWhenNested\": true in every sandboxed task");
 	if (strstr(complaint, "seccomp") || strstr(complaint, "SECCOMP"))
 		return verdict(f, BOX_STEP_SECCOMP, -EINVAL, NULL, err);

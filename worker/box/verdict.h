@@ -18,6 +18,8 @@ struct verdict_facts {
 };
 void verdict_read_facts(const char *root, struct verdict_facts *ret);
 
+#define VERDICT_NO_PROC "no /proc can be mounted here" /* for which alone the nested profile stands in */
+
 /* One line in the form "sandbox not available: REASON", and its fix. Returns -ENOTSUP. */
 int verdict(const struct verdict_facts *f, enum box_step step, int error, const char *detail, struct vx_err *err);
 /* Of "bubblewrap X.Y.Z": 0, or -ENOTSUP with the line. */
