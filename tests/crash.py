@@ -21,11 +21,14 @@ import sys
 import tempfile
 import time
 
+import artifacts
 import tap
 from tap import SRC, VX, VX_TEST, environment, report
 
 SLICE = 25  # random moments in one workspace
 BIG = 4600000  # more than is packed in memory
+# the same each time, and more than goes to a segment however it is compressed
+NOISE = "awk 'BEGIN { s = 1; for (i = 0; i < 100000; i++) { s = (s * 16807) % 2147483647; printf \"%c\", 32 + s % 95 } }' >dist/noise;"
 
 
 class Workspace:
@@ -45,7 +48,7 @@ class Workspace:
 
     def task(self, i, chain):
         up = f"cat ../{self.names[i - 1]}/dist/one;" if chain and i % chain else ""
-        big = f"yes big{i} | head -c {BIG} >dist/big;" if not chain and i == 0 else ""
+        big = f"yes big{i} | head -c {BIG} >dist/big;" if not chain and i == 0 else NOISE if not chain and i == 1 else ""
         command = (f"mkdir -p dist/sub/deep dist/empty; {{ {up} cat src/in; }} >dist/one; cksum <dist/one >dist/sub/two; chmod 750 dist/sub/two; {big} "
                    "ln -s ../one dist/sub/link; sh -c 'seq 1 20000' | cksum >dist/sub/deep/three; seq 1 12000 | tail -n 11000 >&2")
         return {"dependsOn": ["^build"], "exec": {"command": command}, "cache": {"inputs": {"files": ["src/**"]}, "outputs": {"files": ["dist/**"]}}}
@@ -127,7 +130,8 @@ MESS_ONE = "echo other >p/p002/dist/one && echo stray >p/p002/dist/stray && rm -
 
 
 def damage(w):
-    w.sh("for f in $(find .vx/cache/v1/a -name '*.tar.zst'); do chmod u+w $f; printf XXXX | dd of=$f bs=1 seek=60 conv=notrunc 2>/dev/null; done")
+    for path, at, _ in artifacts.artifacts(os.path.join(w.root, ".vx/cache/v1")):
+        artifacts.write(path, at + 60, b"XXXX")
 
 
 def list_points():
@@ -165,7 +169,7 @@ def crash_at(w, point, want):
         return "the point was not passed"
     elif kind == "prune":
         w.run()
-        args = ("cache", "prune", "--max-size", "1")
+        args = ("cache", "prune", "--max-size", "1K" if point == "prune.hole_made" else "1")
     code, text = w.vx(*args, program=VX_TEST, VX_CRASH_AT=point) if args else w.run(program=VX_TEST, VX_CRASH_AT=point)
     if code != -signal.SIGKILL:
         return f"the point was not passed: exit {code}\n{text}"

@@ -317,7 +317,7 @@ class Steps:
             put(dist, "a file")
 
     def artifacts(self):
-        return [os.path.join(d, f) for d, _, fs in os.walk(self.g.path(".vx/cache/v1/a")) for f in fs]
+        return [os.path.join(d, f) for top in "as" for d, _, fs in os.walk(self.g.path(".vx/cache/v1/" + top)) for f in fs]
 
     def damage_artifact(self):
         files = self.artifacts()
@@ -342,7 +342,7 @@ class Steps:
             os.rename(a + ".x", b)
 
     def drop_store(self):
-        shutil.rmtree(self.g.path(self.rng.choice([".vx", ".vx/cache", ".vx/cache/v1/index", ".vx/cache/v1/a"])), ignore_errors=True)
+        shutil.rmtree(self.g.path(self.rng.choice([".vx", ".vx/cache", ".vx/cache/v1/index", ".vx/cache/v1/a", ".vx/cache/v1/s"])), ignore_errors=True)
 
     def damage_index(self):
         path = self.g.path(".vx/cache/v1/index/data.mdb")

@@ -141,7 +141,7 @@ def concurrent(seconds, damage):
         rng = random.Random(f"{SEED}-harm")
         while time.monotonic() < ends and not problems:
             time.sleep(0.15)
-            files = [os.path.join(d, f) for d, _, fs in os.walk(os.path.join(env["VX_CACHE_DIR"], "v1/a")) for f in fs]
+            files = [os.path.join(d, f) for top in "as" for d, _, fs in os.walk(os.path.join(env["VX_CACHE_DIR"], "v1", top)) for f in fs]
             try:
                 f, g, how = rng.choice(files), rng.choice(files), rng.randrange(4)
                 if how == 0:

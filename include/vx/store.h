@@ -2,10 +2,11 @@
  *
  * <cache>/v1/index/   LMDB: entries, outputs, snapshots of outputs on disk, file identities, run history, evaluations
  * <cache>/v1/a/XX/    artifacts, named by the SHA-256 of their bytes: tar (pax), zstd
+ * <cache>/v1/s/       segments: many small artifacts in one file, found by rows of the index
  * <cache>/v1/tmp/     what is being written; anything here not locked by a living process is litter
  *
- * Data before index: an artifact is written, (synced,) renamed, and only then does its row commit. A crash leaves orphans, never a row that lies: a row whose
- * artifact is missing or damaged is a miss. Readers never block; there is one committer (the lane's) that groups. Several processes and
+ * Data before index: an artifact is written, (synced,) renamed unless it is in a segment, and only then does its row commit. A crash leaves orphans, never a
+ * row that lies: a row whose artifact is missing or damaged is a miss. Readers never block; there is one committer (the lane's) that groups. Several processes and
  * checkouts may use one store at once. A store of another version is left alone. A store on a network file system is refused, naming --cache-dir.
  * An unwritable store is not an error: it opens read-only or not at all, `vx_store_why` says so in one line, and nothing is saved.
  *
@@ -46,6 +47,7 @@ struct vx_entry {
 	struct vx_digest key;
 	struct vx_digest artifact; /* zero when there is none */
 	uint64_t artifact_bytes;   /* 0: no output files, no artifact */
+	uint64_t segment, offset;  /* of one that was probed: where its artifact lies; segment 0: in a file of its own */
 	uint32_t n_outputs;
 	uint64_t output_bytes;
 	uint64_t duration_ns, cpu_ns, peak_bytes, saved_wall_ns;
@@ -57,8 +59,8 @@ struct vx_entry {
 const char *vx_store_note(
 	const struct vx_store *s); /* NULL, or one line to say once (a damaged index was put aside); ask again at the end of the run */
 
-/* One batched read: found[i] and ret[i] for keys[i]. An entry counts as found only when its artifact is there (stat) with its size, and it is portable to this
- * workspace. Returns the number found or -errno. */
+/* One batched read: found[i] and ret[i] for keys[i]. An entry counts as found only when its artifact is there (stat, of it or its segment) with its size, and
+ * it is portable to this workspace. Returns the number found or -errno. */
 int vx_store_probe(struct vx_store *s, const struct vx_digest *keys, uint32_t n, bool *found, struct vx_entry *ret);
 
 /* History: what a task (by id) took when it last ran here. */

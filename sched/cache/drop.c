@@ -20,10 +20,13 @@ struct drop {
 	uint32_t n, cap;
 };
 
-/* Is the file the one that was found damaged, or still missing? */
-static bool still_bad(const struct drop *d)
+/* Is the file the one that was found damaged, or still missing? Of a segment: does the artifact still lie where it was looked for? */
+static bool still_bad(struct vx_tx *t, const struct drop *d)
 {
 	struct stat st;
+	struct vx_place now;
+	if (d->e->segment)
+		return vx_place_get(t, &d->e->artifact, &now) == 0 && now.segment == d->e->segment && now.off == d->e->offset;
 	if (fstatat(d->s->a_fd, d->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT;
 	return d->seen && st.st_ino == d->seen->st_ino && st.st_ctim.tv_sec == d->seen->st_ctim.tv_sec &&
@@ -52,19 +55,20 @@ static int drop_rows(struct vx_tx *t, void *arg)
 {
 	struct drop *d = arg;
 	d->n = 0;
-	if (!still_bad(d))
+	if (!still_bad(t, d))
 		return 0;
 	int r = vx_tx_each(t, VX_DB_ENTRIES, find, d);
 	for (uint32_t i = 0; i < d->n && r == 0; i++)
 		r = vx_tx_del(t, VX_DB_ENTRIES, d->keys[i].b, sizeof d->keys[i].b);
+	if (r == 0 && d->e->segment)
+		r = vx_place_del(t, &d->e->artifact);
 	return r;
 }
 
 static int drop_file(struct vx_tx *t, void *arg)
 {
 	struct drop *d = arg;
-	(void)t;
-	return still_bad(d) && unlinkat(d->s->a_fd, d->path, 0) < 0 && errno != ENOENT ? -errno : 0;
+	return still_bad(t, d) && unlinkat(d->s->a_fd, d->path, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 int vx_store_drop(struct vx_store *s, const struct vx_entry *e, const struct stat *seen)
@@ -76,7 +80,7 @@ int vx_store_drop(struct vx_store *s, const struct vx_entry *e, const struct sta
 	VX_POINT("restore.drop_row");
 	int r = vx_index_write(s->ix, drop_rows, &d);
 	VX_POINT("restore.drop_artifact");
-	if (r == 0 && seen)
+	if (r == 0 && seen && !e->segment)
 		r = vx_index_write(s->ix, drop_file, &d);
 	free(d.keys);
 	return r;

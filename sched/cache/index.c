@@ -44,7 +44,7 @@ struct vx_tx {
 	bool full; /* MDB_MAP_FULL was seen */
 };
 
-static const char *const db_names[VX_DBS] = {"meta", "entries", "snaps", "history", "blobs"};
+static const char *const db_names[VX_DBS] = {"meta", "entries", "snaps", "history", "blobs", "places"};
 
 /* ---- faults ---- */
 

@@ -20,7 +20,7 @@
 struct vx_index;
 struct vx_tx;
 
-enum vx_db { VX_DB_META, VX_DB_ENTRIES, VX_DB_SNAPS, VX_DB_HISTORY, VX_DB_BLOBS, VX_DBS };
+enum vx_db { VX_DB_META, VX_DB_ENTRIES, VX_DB_SNAPS, VX_DB_HISTORY, VX_DB_BLOBS, VX_DB_PLACES, VX_DBS };
 
 #define VX_INDEX_SCHEMA 1
 #define VX_INDEX_MAP_BYTES (1ULL << 30)     /* first size of the map: address space, not disk */

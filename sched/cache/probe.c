@@ -47,6 +47,7 @@ struct probe {
 	struct vx_entry *ret;
 	uint64_t *log_file_bytes; /* per key: size of a log kept as a file, 0 none */
 	struct vx_digest *log_digest;
+	struct vx_segment_sizes sizes;
 	uint64_t now;
 };
 
@@ -74,6 +75,13 @@ static int probe_rows(struct vx_tx *t, void *arg)
 			return r;
 		if (r < 0 || vx_row_decode(&p->keys[i], v, n, &row) < 0 || !vx_store_usable_row(p->s, &row))
 			continue;
+		struct vx_place place;
+		if (row.e.artifact_bytes && row.e.artifact_bytes <= VX_SEGMENT_ARTIFACT_BYTES && vx_place_get(t, &row.e.artifact, &place) == 0) {
+			if (place.bytes != row.e.artifact_bytes || !vx_segment_holds(p->s, &p->sizes, &place))
+				continue;
+			row.e.segment = place.segment;
+			row.e.offset = place.off;
+		}
 		p->found[i] = true;
 		p->ret[i] = row.e;
 		p->log_file_bytes[i] = row.log_kind == VX_LOG_FILE ? row.log_file_bytes : 0;
@@ -106,7 +114,7 @@ static void *stat_share(void *arg)
 	for (uint32_t i = h->from; i < h->to; i++) {
 		if (!p->found[i])
 			continue;
-		if (p->ret[i].artifact_bytes && !there(p->s, &p->ret[i].artifact, VX_SUFFIX_TAR, p->ret[i].artifact_bytes))
+		if (p->ret[i].artifact_bytes && !p->ret[i].segment && !there(p->s, &p->ret[i].artifact, VX_SUFFIX_TAR, p->ret[i].artifact_bytes))
 			p->found[i] = false;
 		else if (p->log_file_bytes[i] && !there(p->s, &p->log_digest[i], VX_SUFFIX_LOG, p->log_file_bytes[i]))
 			p->found[i] = false;
@@ -119,7 +127,7 @@ static void stat_artifacts(struct probe *p)
 {
 	uint32_t want = 0;
 	for (uint32_t i = 0; i < p->n; i++)
-		want += p->found[i] && (p->ret[i].artifact_bytes || p->log_file_bytes[i]);
+		want += p->found[i] && ((p->ret[i].artifact_bytes && !p->ret[i].segment) || p->log_file_bytes[i]);
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t k = want / STAT_SHARE + 1;
 	if (k > STAT_THREADS)
@@ -151,6 +159,7 @@ int vx_store_probe(struct vx_store *s, const struct vx_digest *keys, uint32_t n,
 		memset(found, 0, n * sizeof *found);
 	else
 		stat_artifacts(&p);
+	vx_segment_sizes_free(&p.sizes);
 	free(p.log_file_bytes);
 	free(p.log_digest);
 	if (r == -EBADMSG)
@@ -169,10 +178,27 @@ struct group {
 	struct vx_store *s;
 	struct vx_commit *v;
 	uint32_t n;
+	uint64_t note;
+	struct vx_segment_sizes sizes;
 };
 
-static int put_one(struct vx_tx *t, struct vx_store *s, struct vx_commit *c)
+/* 0, or -ENOENT: what was to be used again has gone, or so has the segment. */
+static int put_place(struct vx_tx *t, struct group *g, const struct vx_commit *c)
 {
+	struct vx_place now;
+	if (!vx_segment_holds(g->s, &g->sizes, &c->place)) {
+		atomic_store(&g->s->seg_lost, true);
+		return -ENOENT;
+	}
+	if (!c->placed)
+		return vx_place_put(t, &c->artifact, &c->place);
+	int r = vx_place_get(t, &c->artifact, &now);
+	return r < 0 ? r : vx_place_equal(&now, &c->place) ? 0 : -ENOENT;
+}
+
+static int put_one(struct vx_tx *t, struct group *g, struct vx_commit *c)
+{
+	struct vx_store *s = g->s;
 	struct stat st;
 	c->res = 0;
 	for (int i = 0; i < 2; i++)
@@ -180,7 +206,13 @@ static int put_one(struct vx_tx *t, struct vx_store *s, struct vx_commit *c)
 			c->res = -errno;
 			return 0;
 		}
-	int r = 0;
+	int r = c->place.segment ? put_place(t, g, c) : 0;
+	if (r == -ENOENT) {
+		c->res = r;
+		return 0;
+	}
+	if (r < 0)
+		return r;
 	if (c->entry && c->row_n)
 		r = vx_tx_put(t, VX_DB_ENTRIES, c->key.b, 32, c->row, c->row_n);
 	else if (c->entry)
@@ -197,16 +229,23 @@ static int put_group(struct vx_tx *t, void *arg)
 {
 	struct group *g = arg;
 	int r = 0;
+	vx_segment_sizes_free(&g->sizes); /* this may be another attempt */
 	for (uint32_t i = 0; i < g->n && r == 0; i++)
-		r = put_one(t, g->s, &g->v[i]);
+		r = put_one(t, g, &g->v[i]);
+	if (r == 0 && g->note)
+		r = vx_segment_set_last(t, g->note);
 	VX_POINT("commit.inside");
 	return r;
 }
 
 int vx_store_commit(struct vx_store *s, struct vx_commit *v, uint32_t n)
 {
-	struct group g = {s, v, n};
-	return s->ix && s->write ? vx_index_write(s->ix, put_group, &g) : -EROFS;
+	struct group g = {.s = s, .v = v, .n = n, .note = atomic_exchange(&s->seg_note, 0)};
+	int r = s->ix && s->write ? vx_index_write(s->ix, put_group, &g) : -EROFS;
+	if (r < 0 && g.note)
+		atomic_store(&s->seg_note, g.note);
+	vx_segment_sizes_free(&g.sizes);
+	return r;
 }
 
 /* ---- history ---- */

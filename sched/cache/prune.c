@@ -29,6 +29,8 @@ struct prune {
 	const char **files;
 	uint64_t *file_bytes;
 	uint32_t n_files, cap_files;
+	struct vx_place *places; /* that are given up: of removed entries, and such as no entry needs */
+	uint32_t n_places, cap_places;
 	uint64_t files_gone, orphans_gone, bytes_gone;
 	uint32_t n_candidates; /* of files: those before are of removed entries, those after are orphans */
 };
@@ -103,6 +105,29 @@ static int find_snap(void *arg, const void *key, size_t key_n, const void *val, 
 	return 0;
 }
 
+static int give_up_place(struct vx_tx *t, struct prune *p, const struct vx_digest *artifact, const struct vx_place *place)
+{
+	if (p->n_places == p->cap_places) {
+		p->cap_places = p->cap_places ? p->cap_places * 2 : 64;
+		p->places = vx_xrealloc(p->places, p->cap_places * sizeof *p->places);
+	}
+	p->places[p->n_places++] = *place;
+	return vx_place_del(t, artifact);
+}
+
+/* With their rows: from then on nobody finds what lies there. A save that meant to use it again looks for the place within its own commit. */
+static int delete_places(struct vx_tx *t, struct prune *p)
+{
+	int r = 0;
+	p->n_places = 0;
+	for (uint32_t i = 0; i < p->c.n_files && r == 0; i++)
+		if (!p->c.files[i].refs && p->c.files[i].place.segment)
+			r = give_up_place(t, p, &p->c.files[i].digest, &p->c.files[i].place);
+	for (uint32_t i = 0; i < p->c.n_spare && r == 0; i++)
+		r = give_up_place(t, p, &p->c.spare[i].artifact, &p->c.spare[i].place);
+	return r;
+}
+
 /* Snapshots of entries that go. */
 static int delete_snaps(struct vx_tx *t, struct prune *p)
 {
@@ -131,6 +156,8 @@ static int delete_rows(struct vx_tx *t, void *arg)
 			r = vx_tx_del(t, VX_DB_ENTRIES, p->c.v[i].key.b, sizeof p->c.v[i].key.b);
 	if (r == 0)
 		r = delete_snaps(t, p);
+	if (r == 0)
+		r = delete_places(t, p);
 	VX_POINT("prune.rows_deleted");
 	return r;
 }
@@ -151,7 +178,8 @@ static void add_orphan(void *arg, const char *path, const struct stat *st)
 	struct prune *p = arg;
 	bool old = (uint64_t)st->st_mtim.tv_sec + ORPHAN_AGE_S < p->now_ns / 1000000000 &&
 		   (uint64_t)st->st_ctim.tv_sec + ORPHAN_AGE_S < p->now_ns / 1000000000;
-	if (old && vx_map_gets(&p->c.by_path, path) == VX_MAP_NONE)
+	uint32_t i = vx_map_gets(&p->c.by_path, path);
+	if (old && (i == VX_MAP_NONE || p->c.files[i].place.segment))
 		add_candidate(p, path, (uint64_t)st->st_size);
 }
 
@@ -162,7 +190,8 @@ static int unlink_files(struct vx_tx *t, void *arg)
 	struct vx_census now = {0};
 	int r = vx_census_entries(t, &now);
 	for (uint32_t i = 0; i < p->n_files && r == 0; i++) {
-		if (vx_map_gets(&now.by_path, p->files[i]) != VX_MAP_NONE)
+		uint32_t k = vx_map_gets(&now.by_path, p->files[i]);
+		if (k != VX_MAP_NONE && !now.files[k].place.segment)
 			continue;
 		if (unlinkat(p->s->a_fd, p->files[i], 0) < 0)
 			continue;
@@ -174,14 +203,39 @@ static int unlink_files(struct vx_tx *t, void *arg)
 	return r;
 }
 
+static void reclaim_segments(struct prune *p)
+{
+	uint64_t n = 0, bytes = 0;
+	vx_segments_reclaim(p->s, p->places, p->n_places, &n, &bytes);
+	for (uint32_t i = 0; i < p->c.n_spare; i++)
+		bytes += p->c.spare[i].place.bytes;
+	p->orphans_gone += n + p->c.n_spare;
+	p->bytes_gone += bytes;
+}
+
+/* How many there would be. */
+static void orphans_of(struct prune *p)
+{
+	uint64_t n = 0, bytes;
+	vx_store_each_file(p->s, add_orphan, p);
+	vx_segments_gaps(p->s, &n, &bytes);
+	p->orphans_gone = p->n_files + p->c.n_spare + n;
+}
+
 static int prune_now(struct prune *p)
 {
 	VX_POINT("prune.begin");
 	int r = vx_index_write(p->s->ix, delete_rows, p);
 	VX_POINT("prune.committed");
-	for (uint32_t i = 0; i < p->c.n_files && r == 0; i++)
-		if (!p->c.files[i].refs)
-			add_candidate(p, p->c.files[i].path, p->c.files[i].bytes);
+	for (uint32_t i = 0; i < p->c.n_files && r == 0; i++) {
+		const struct vx_census_file *f = &p->c.files[i];
+		if (!f->refs && f->place.segment) {
+			p->files_gone++;
+			p->bytes_gone += f->place.bytes;
+		} else if (!f->refs) {
+			add_candidate(p, f->path, f->bytes);
+		}
+	}
 	p->n_candidates = p->n_files;
 	if (r == 0)
 		vx_store_each_file(p->s, add_orphan, p);
@@ -189,6 +243,8 @@ static int prune_now(struct prune *p)
 	if (r == 0 && p->n_files)
 		r = vx_index_write(p->s->ix, unlink_files, p);
 	VX_POINT("prune.files_gone");
+	if (r == 0)
+		reclaim_segments(p);
 	return r;
 }
 
@@ -206,7 +262,7 @@ int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_
 		r = o->dry_run ? vx_index_read(s->ix, look, &p) : prune_now(&p);
 	uint32_t swept = 0;
 	if (r == 0 && s->ix && o->dry_run)
-		vx_store_each_file(s, add_orphan, &p);
+		orphans_of(&p);
 	else if (r == 0 && s->ix)
 		vx_store_sweep_tmp(s->dir_fd, &swept);
 	VX_POINT("prune.swept");
@@ -216,7 +272,7 @@ int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_
 		vx_json_set(j, "entries", vx_json_new_int((int64_t)p.entries));
 		vx_json_set(j, "files", vx_json_new_int((int64_t)p.files_gone));
 		vx_json_set(j, "bytes", vx_json_new_int((int64_t)(o->dry_run ? p.bytes : p.bytes_gone)));
-		vx_json_set(j, "orphans", vx_json_new_int((int64_t)(o->dry_run ? p.n_files : p.orphans_gone)));
+		vx_json_set(j, "orphans", vx_json_new_int((int64_t)(p.orphans_gone)));
 		vx_json_set(j, "temporaries", vx_json_new_int(swept));
 		vx_json_set(j, "leftEntries", vx_json_new_int((int64_t)(p.c.n - p.entries)));
 		vx_json_set(j, "leftBytes", vx_json_new_int((int64_t)p.left_bytes));
@@ -228,6 +284,7 @@ int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_
 	vx_census_free(&p.c);
 	vx_arena_free(&p.a);
 	free(p.files);
+	free(p.places);
 	free(p.file_bytes);
 	return r;
 }

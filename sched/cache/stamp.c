@@ -49,21 +49,23 @@ static int stamp_index(int v1_fd, struct vx_store_stamp *s)
 	return s->v[2] ? 0 : -ENOENT;
 }
 
-/* At most 256 directories, and they change when an artifact comes or goes. */
+/* At most 258 directories, and they change when an artifact that is a file, or a segment, comes or goes. Which artifacts a segment holds the index's commit
+ * tells. */
 static void stamp_artifacts(int v1_fd, struct vx_store_stamp *s)
 {
 	struct {
 		int64_t mtime, ctime;
 		uint32_t mtime_ns, ctime_ns;
 		uint64_t ino;
-	} all[257];
+	} all[258];
 	struct stat st;
 	char path[8] = "a";
 	VX_CLEANUP_FD int a_fd = vx_open(v1_fd, "a", O_PATH | O_DIRECTORY, 0);
 	memset(all, 0, sizeof all);
-	for (int i = 0; i <= 256; i++) {
-		snprintf(path, sizeof path, i < 256 ? "%02x" : ".", (unsigned)i);
-		if (a_fd < 0 || fstatat(a_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	for (int i = 0; i <= 257; i++) {
+		snprintf(path, sizeof path, i < 256 ? "%02x" : i == 256 ? "." : "s", (unsigned)i);
+		int at = i == 257 ? v1_fd : a_fd;
+		if (at < 0 || fstatat(at, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		all[i].mtime = st.st_mtim.tv_sec;
 		all[i].ctime = st.st_ctim.tv_sec;

@@ -216,6 +216,7 @@ int vx_store_open(const struct vx_store_opts *o, struct vx_store **ret, struct v
 	s->fsync = sync && strcmp(sync, "1") == 0;
 	s->workspace = vx_xstrdup(o->workspace);
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->seg_lock, NULL);
 	struct vx_digest d;
 	vx_sha256_of(o->workspace, strlen(o->workspace), &d);
 	memcpy(s->ws_id, d.b, sizeof s->ws_id);
@@ -263,6 +264,20 @@ static int touch_stale(struct vx_tx *t, void *arg)
 	return 0;
 }
 
+/* Each of their rows is committed or given up. One that nothing could be written to is not left. */
+static void close_segments(struct vx_store *s)
+{
+	for (uint32_t i = 0; i < s->segs.n; i++) {
+		if (i + 1 == s->segs.n && !s->seg_end) {
+			char path[VX_SEGMENT_PATH];
+			vx_segment_path(s->seg_id, path);
+			unlinkat(s->dir_fd, path, 0);
+		}
+		vx_close(s->segs.v[i]);
+	}
+	free(s->segs.v);
+}
+
 void vx_store_close(struct vx_store *s)
 {
 	if (!s)
@@ -275,10 +290,12 @@ void vx_store_close(struct vx_store *s)
 		vx_rm_rf(s->dir_fd, p);
 		vx_close(s->tmp_fd);
 	}
+	close_segments(s);
 	vx_index_close(s->ix);
 	vx_close(s->a_fd);
 	vx_close(s->dir_fd);
 	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->seg_lock);
 	free(s->stale);
 	free(s->dir);
 	free(s->workspace);

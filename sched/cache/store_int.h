@@ -4,6 +4,7 @@
 
 #include "index.h"
 #include "row.h"
+#include "segment.h"
 
 #include "vx/buf.h"
 
@@ -22,8 +23,17 @@ struct vx_store {
 	pthread_mutex_t lock;    /* of the three below and of tmp */
 	struct vx_digest *stale; /* entries that were used and whose recorded time of use is older than the grain */
 	uint32_t n_stale, cap_stale;
-	int tmp_fd; /* our directory in tmp, locked; -1 until the first save */
+	int tmp_fd; /* our directory in tmp, locked; -1 until the first save of something large */
 	char tmp_name[32];
+	/* The segment that we append to; those that were full before stay locked too. Its own lock. */
+	pthread_mutex_t seg_lock;
+	struct vx_fds {
+		int *v;
+		uint32_t n, cap;
+	} segs;
+	uint64_t seg_id, seg_end;      /* of the last of `segs` */
+	atomic_uint_fast64_t seg_note; /* one that was begun, for the next commit to write down; 0 none */
+	atomic_bool seg_lost;          /* a commit did not find it where it was: the next save begins another */
 };
 
 #define VX_ARTIFACT_PATH 80
@@ -51,12 +61,15 @@ struct vx_commit {
 	size_t snap_n;
 	bool entry;          /* false: only the snapshot is meant */
 	const char *need[2]; /* files that must be there (paths below a/), since a prune may have come between; NULL none */
-	int res;             /* 0, or -ENOENT when one of `need` had gone */
+	struct vx_digest artifact;
+	struct vx_place place; /* of the artifact, in a segment */
+	bool placed;           /* it was there already, and must still be; else it is new */
+	int res;               /* 0, or -ENOENT when one of `need` or the place had gone */
 };
 int vx_store_commit(struct vx_store *s, struct vx_commit *v, uint32_t n);
 
 /* An entry whose artifact was found damaged (seen: as it was then) or missing (NULL): its row goes, those of others with the same artifact go with it, and then the
- * file. What was saved anew meanwhile stays. -errno. */
+ * file. Of one in a segment its place goes with the rows. What was saved anew meanwhile stays. -errno. */
 int vx_store_drop(struct vx_store *s, const struct vx_entry *e, const struct stat *seen);
 
 bool vx_store_usable_row(const struct vx_store *s, const struct vx_row *r);

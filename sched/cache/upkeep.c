@@ -85,22 +85,42 @@ void vx_census_free(struct vx_census *c)
 	vx_arena_free(&c->a);
 	free(c->v);
 	free(c->files);
+	free(c->spare);
 	*c = (struct vx_census){0};
+}
+
+static int count_place(void *arg, const struct vx_digest *artifact, const struct vx_place *p)
+{
+	struct vx_census *c = arg;
+	char path[VX_ARTIFACT_PATH];
+	vx_artifact_path(artifact, VX_SUFFIX_TAR, path);
+	uint32_t i = vx_map_gets(&c->by_path, path);
+	if (i != VX_MAP_NONE) {
+		c->files[i].place = *p;
+		return 0;
+	}
+	if (c->n_spare == c->cap_spare) {
+		c->cap_spare = c->cap_spare ? c->cap_spare * 2 : 64;
+		c->spare = vx_xrealloc(c->spare, c->cap_spare * sizeof *c->spare);
+	}
+	c->spare[c->n_spare++] = (struct vx_census_place){*artifact, *p};
+	return 0;
 }
 
 /* Repeatable: a transaction may be run again. */
 int vx_census_entries(struct vx_tx *t, struct vx_census *c)
 {
 	vx_census_free(c);
-	return vx_tx_each(t, VX_DB_ENTRIES, count_entry, c);
+	int r = vx_tx_each(t, VX_DB_ENTRIES, count_entry, c);
+	return r < 0 ? r : vx_place_each(t, count_place, c);
 }
 
 static int census_all(struct vx_tx *t, void *arg)
 {
 	struct vx_census *c = arg;
 	int r = vx_census_entries(t, c);
-	static const enum vx_db others[] = {VX_DB_META, VX_DB_SNAPS, VX_DB_HISTORY, VX_DB_BLOBS};
-	for (int i = 0; i < 4 && r == 0; i++)
+	static const enum vx_db others[] = {VX_DB_META, VX_DB_SNAPS, VX_DB_HISTORY, VX_DB_BLOBS, VX_DB_PLACES};
+	for (size_t i = 0; i < sizeof others / sizeof *others && r == 0; i++)
 		r = vx_tx_each(t, others[i], count_bad, c);
 	return r;
 }
@@ -138,18 +158,26 @@ int vx_store_each_file(const struct vx_store *s, void (*f)(void *arg, const char
 	return 0;
 }
 
-struct orphans {
-	const struct vx_census *c;
-	uint64_t n, bytes;
-};
-
 static void count_orphan(void *arg, const char *path, const struct stat *st)
 {
-	struct orphans *o = arg;
-	if (vx_map_gets(&o->c->by_path, path) != VX_MAP_NONE)
+	struct vx_orphans *o = arg;
+	uint32_t i = vx_map_gets(&o->c->by_path, path);
+	if (i != VX_MAP_NONE && !o->c->files[i].place.segment)
 		return;
 	o->n++;
 	o->bytes += (uint64_t)st->st_size;
+}
+
+void vx_store_orphans(struct vx_store *s, struct vx_orphans *o)
+{
+	uint64_t n, bytes;
+	vx_store_each_file(s, count_orphan, o);
+	for (uint32_t i = 0; i < o->c->n_spare; i++)
+		o->bytes += o->c->spare[i].place.bytes;
+	o->n += o->c->n_spare;
+	vx_segments_gaps(s, &n, &bytes);
+	o->n += n;
+	o->bytes += bytes;
 }
 
 static void set_int(struct vx_json *o, const char *key, uint64_t v)
@@ -178,8 +206,8 @@ int vx_store_stats(struct vx_store *s, struct vx_json **ret, struct vx_err *err)
 		return vx_err_set(err, r, "the index of the cache %s: %s", s->dir,
 			r == -EBADMSG ? "it is damaged (the next run begins a new one)" : vx_strerror(r));
 	}
-	struct orphans o = {.c = &c};
-	vx_store_each_file(s, count_orphan, &o);
+	struct vx_orphans o = {.c = &c};
+	vx_store_orphans(s, &o);
 	uint64_t artifacts = 0, bytes = 0, fixed = 0, outputs = 0, oldest = 0;
 	for (uint32_t i = 0; i < c.n_files; i++) {
 		artifacts += vx_ends_with(c.files[i].path, VX_SUFFIX_TAR);
@@ -214,7 +242,12 @@ int vx_store_stats(struct vx_store *s, struct vx_json **ret, struct vx_err *err)
 /* NULL when the file is whole, else what is wrong with it. */
 static const char *check_file(const struct vx_store *s, const struct vx_census_file *f)
 {
-	int fd = vx_open(s->a_fd, f->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0); /* nothing that stands there instead is waited for */
+	char path[VX_SEGMENT_PATH];
+	bool in_segment = f->place.segment;
+	if (in_segment)
+		vx_segment_path(f->place.segment, path);
+	/* nothing that stands there instead is waited for */
+	int fd = vx_open(in_segment ? s->dir_fd : s->a_fd, in_segment ? path : f->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT)
 		return "is missing";
 	if (fd < 0)
@@ -226,7 +259,9 @@ static const char *check_file(const struct vx_store *s, const struct vx_census_f
 	uint64_t bytes = 0;
 	ssize_t n;
 	vx_sha256_init(&sha);
-	while ((n = vx_read(fd, buf, cap)) > 0) {
+	if (in_segment && f->place.bytes < cap)
+		cap = (size_t)f->place.bytes;
+	while ((n = in_segment ? pread(fd, buf, cap - bytes, (off_t)(f->place.off + bytes)) : vx_read(fd, buf, cap)) > 0) {
 		vx_sha256_add(&sha, buf, (size_t)n);
 		bytes += (uint64_t)n;
 	}
@@ -237,6 +272,17 @@ static const char *check_file(const struct vx_store *s, const struct vx_census_f
 	       : bytes != f->bytes                ? "has another size than was saved"
 	       : !vx_digest_equal(&d, &f->digest) ? "does not have the bytes that were saved"
 						  : NULL;
+}
+
+/* How a file is named to the user. */
+static const char *file_name(const struct vx_census_file *f, char *ret, size_t cap)
+{
+	char path[VX_SEGMENT_PATH];
+	if (!f->place.segment)
+		return f->path;
+	vx_segment_path(f->place.segment, path);
+	snprintf(ret, cap, "%s: %s, %llu bytes from %llu on,", path, f->path, (unsigned long long)f->place.bytes, (unsigned long long)f->place.off);
+	return ret;
 }
 
 static void add_problem(struct vx_json *list, const char *what, const char *problem)
@@ -256,8 +302,10 @@ static int entries_now(struct vx_tx *t, void *arg)
 static const char *check_again(const struct vx_store *s, const struct vx_census_file *f, const char *bad)
 {
 	struct vx_census now = {0};
-	if (vx_index_read(s->ix, entries_now, &now) == 0)
-		bad = vx_map_gets(&now.by_path, f->path) == VX_MAP_NONE ? NULL : check_file(s, f);
+	if (vx_index_read(s->ix, entries_now, &now) == 0) {
+		uint32_t i = vx_map_gets(&now.by_path, f->path);
+		bad = i == VX_MAP_NONE ? NULL : check_file(s, &now.files[i]);
+	}
 	vx_census_free(&now);
 	return bad;
 }
@@ -291,11 +339,12 @@ int vx_store_verify(struct vx_store *s, struct vx_json **ret, uint32_t *ret_prob
 			bad = check_again(s, &c.files[i], bad);
 		if (!bad)
 			continue;
-		add_problem(list, c.files[i].path, bad);
+		char name[VX_SEGMENT_PATH + VX_ARTIFACT_PATH + 64];
+		add_problem(list, file_name(&c.files[i], name, sizeof name), bad);
 		problems++;
 	}
-	struct orphans o = {.c = &c};
-	vx_store_each_file(s, count_orphan, &o);
+	struct vx_orphans o = {.c = &c};
+	vx_store_orphans(s, &o);
 	set_int(j, "entries", c.n);
 	set_int(j, "files", c.n_files);
 	set_int(j, "orphans", o.n);

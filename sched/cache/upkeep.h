@@ -10,7 +10,8 @@
 struct vx_err;
 
 struct vx_census_file {
-	const char *path; /* below a/ */
+	const char *path;      /* below a/, where it is unless it has a place */
+	struct vx_place place; /* segment 0: none */
 	struct vx_digest digest;
 	uint64_t bytes;
 	uint32_t refs;
@@ -23,6 +24,12 @@ struct vx_census_entry {
 	bool ok, portable, odd_key, goes;
 };
 
+/* A place that no entry needs. */
+struct vx_census_place {
+	struct vx_digest artifact;
+	struct vx_place place;
+};
+
 struct vx_census {
 	struct vx_arena a;
 	struct vx_census_entry *v;
@@ -30,12 +37,20 @@ struct vx_census {
 	struct vx_census_file *files;
 	uint32_t n_files, cap_files;
 	struct vx_map by_path;
+	struct vx_census_place *spare;
+	uint32_t n_spare, cap_spare;
 	uint64_t output_bytes, log_bytes_in_rows, bad_rows;
 };
 
 int vx_census_entries(struct vx_tx *t, struct vx_census *c);
 void vx_census_free(struct vx_census *c);
 int vx_store_each_file(const struct vx_store *s, void (*f)(void *arg, const char *path, const struct stat *st), void *arg);
+/* What nothing refers to: files, places, gaps. */
+struct vx_orphans {
+	const struct vx_census *c;
+	uint64_t n, bytes;
+};
+void vx_store_orphans(struct vx_store *s, struct vx_orphans *o);
 int vx_store_open_err(struct vx_store *s, struct vx_err *err);
 
 #endif

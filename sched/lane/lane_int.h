@@ -243,8 +243,9 @@ bool vx_after_keep(struct vx_after *a, struct vx_hand *h, const struct vx_job *j
 
 struct vx_pack {
 	struct vx_digest digest;
-	uint64_t bytes; /* 0: no artifact */
-	char path[VX_ARTIFACT_PATH];
+	uint64_t bytes;              /* 0: no artifact */
+	char path[VX_ARTIFACT_PATH]; /* of a file of its own; "" in a segment */
+	struct vx_place place;       /* in a segment */
 	bool portable;
 	bool reused;  /* it was there already */
 	char tmp[32]; /* streamed: written, not yet renamed; "" none */
@@ -255,6 +256,8 @@ int vx_pack_read(struct vx_hand *h, const struct vx_walk *w, struct vx_pack *ret
 /* Makes what vx_pack_read has read an artifact. */
 int vx_pack_finish(struct vx_hand *h, struct vx_pack *p, struct vx_fail *f);
 void vx_pack_drop(struct vx_hand *h, struct vx_pack *p);
+/* Appends a small artifact to a segment of the store (append.c), unless these very bytes are in one. */
+int vx_append(struct vx_hand *h, const void *p, size_t n, const struct vx_digest *digest, struct vx_place *ret, bool *ret_reused, struct vx_fail *f);
 /* Writes bytes as a file of the store named by their digest, unless it is there. */
 int vx_store_file(
 	struct vx_hand *h, const void *p, size_t n, const char *suffix, struct vx_digest *ret, char ret_path[VX_ARTIFACT_PATH], struct vx_fail *f);

@@ -338,7 +338,6 @@ static int zip_small(struct vx_hand *h, struct vx_pack *p, struct vx_fail *f)
 	vx_buf_commit(&h->packed, n);
 	p->bytes = n;
 	vx_sha256_of(h->packed.data, n, &p->digest);
-	vx_artifact_path(&p->digest, VX_SUFFIX_TAR, p->path);
 	return 0;
 }
 
@@ -581,7 +580,12 @@ int vx_pack_finish(struct vx_hand *h, struct vx_pack *p, struct vx_fail *f)
 		return r;
 	}
 	r = zip_small(h, p, f);
-	return r < 0 ? r : store_bytes(h, h->packed.data, h->packed.len, p->path, &p->reused, f);
+	if (r < 0)
+		return r;
+	if (p->bytes <= VX_SEGMENT_ARTIFACT_BYTES)
+		return vx_append(h, h->packed.data, h->packed.len, &p->digest, &p->place, &p->reused, f);
+	vx_artifact_path(&p->digest, VX_SUFFIX_TAR, p->path);
+	return store_bytes(h, h->packed.data, h->packed.len, p->path, &p->reused, f);
 }
 
 void vx_pack_drop(struct vx_hand *h, struct vx_pack *p)

@@ -204,7 +204,7 @@ static int unzip_sink(void *arg, const void *p, size_t n)
 }
 
 /* The bytes of the artifact through digest, zstd and tar. A small one is verified before it is looked into. */
-static int read_artifact(struct restoring *r, int fd, struct vx_tar_reader *tar)
+static int read_artifact(struct restoring *r, int fd, uint64_t from, struct vx_tar_reader *tar)
 {
 	struct vx_hand *h = r->h;
 	struct vx_sha256 sha;
@@ -220,7 +220,7 @@ static int read_artifact(struct restoring *r, int fd, struct vx_tar_reader *tar)
 	void *buf = vx_buf_reserve(&h->packed, cap);
 	for (uint64_t off = 0; off < size;) {
 		size_t want = size - off < cap ? (size_t)(size - off) : cap;
-		int64_t n = vx_io_read_at(h->io, fd, buf, want, off);
+		int64_t n = vx_io_read_at(h->io, fd, buf, want, from + off);
 		if (n < 0)
 			return vx_fail_set(r->f, (int)n, "read", "its artifact");
 		if ((size_t)n != want)
@@ -248,8 +248,13 @@ static int open_artifact(struct restoring *r)
 {
 	char path[VX_ARTIFACT_PATH];
 	struct stat *st = &r->ret->file;
-	vx_artifact_path(&r->j->entry.artifact, VX_SUFFIX_TAR, path);
-	int fd = vx_io_open_at(r->h->io, r->h->l->o.store->a_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	const struct vx_store *s = r->h->l->o.store;
+	const struct vx_entry *e = &r->j->entry;
+	if (e->segment)
+		vx_segment_path(e->segment, path);
+	else
+		vx_artifact_path(&e->artifact, VX_SUFFIX_TAR, path);
+	int fd = vx_io_open_at(r->h->io, e->segment ? s->dir_fd : s->a_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT)
 		return bad(r, "its artifact is missing");
 	if (fd < 0)
@@ -258,7 +263,7 @@ static int open_artifact(struct restoring *r)
 	r->ret->file_seen = k == 0;
 	if (k < 0)
 		vx_fail_set(r->f, k, "stat", "its artifact");
-	else if ((uint64_t)st->st_size != r->j->entry.artifact_bytes)
+	else if (e->segment ? (uint64_t)st->st_size < e->offset + e->artifact_bytes : (uint64_t)st->st_size != e->artifact_bytes)
 		k = bad(r, "its artifact has another size than was saved");
 	if (k == 0)
 		return fd;
@@ -275,7 +280,7 @@ static int fetch(struct restoring *r)
 	if (fd < 0)
 		return fd;
 	struct vx_tar_reader *tar = vx_tar_reader_new(&ev, r);
-	int k = read_artifact(r, fd, tar);
+	int k = read_artifact(r, fd, r->j->entry.segment ? r->j->entry.offset : 0, tar);
 	vx_tar_reader_free(tar);
 	vx_io_close_fd(r->h->io, fd);
 	vx_io_close_fd(r->h->io, r->fd);

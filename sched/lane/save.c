@@ -174,8 +174,10 @@ static int send_row(
 		c->task = j->task;
 		c->n_outputs = w->n_outs;
 		c->bytes = p->bytes;
-		if (p->bytes)
-			memcpy(c->need[0], p->path, sizeof c->need[0]);
+		c->c.artifact = p->digest;
+		c->c.place = p->place;
+		c->c.placed = p->reused;
+		memcpy(c->need[0], p->path, sizeof c->need[0]);
 		if (row.log_kind == VX_LOG_FILE)
 			vx_artifact_path(&row.log_digest, VX_SUFFIX_LOG, c->need[1]);
 		if (!vx_outputs_none(&j->outputs)) {

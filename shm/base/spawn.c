@@ -304,3 +304,50 @@ int vx_spawn(const struct vx_spawn *s, pid_t *ret_pid, int *ret_pidfd, const cha
 	*ret_pidfd = pidfd;
 	return 0;
 }
+
+static int is_program(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno == EACCES ? -EACCES : -ENOENT;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -EACCES : 0;
+}
+
+/* dir/name below the current directory where `dir` is relative; PATH's empty entries mean the current directory. */
+static int candidate(const char *dir, size_t n, const char *name, char *ret)
+{
+	char cwd[VX_MAX_PATH] = "";
+
+	if ((n == 0 || dir[0] != '/') && !getcwd(cwd, sizeof cwd))
+		return -ENOENT;
+	int len = snprintf(ret, VX_MAX_PATH, "%s%s%.*s/%s", cwd, *cwd && n ? "/" : "", (int)n, dir, name);
+	return len < 0 || (size_t)len >= VX_MAX_PATH ? -ENAMETOOLONG : 0;
+}
+
+int vx_which(const char *name, const char *path_var, char *ret)
+{
+	char path[VX_MAX_PATH];
+
+	if (!*name || strlen(name) >= sizeof path)
+		return -ENOENT;
+	if (strchr(name, '/')) {
+		if (is_program(name) < 0)
+			return -ENOENT;
+		strcpy(ret, name);
+		return 0;
+	}
+	for (const char *p = path_var ? path_var : "/usr/bin:/bin";; p++) {
+		size_t n = strcspn(p, ":");
+
+		if (candidate(p, n, name, path) == 0 && is_program(path) == 0) {
+			strcpy(ret, path);
+			return 0;
+		}
+		p += n;
+		if (!*p)
+			return -ENOENT;
+	}
+}

@@ -277,20 +277,12 @@ unlike 'none' "$out" 'three'
 # damage
 one 'mkdir -p dist; seq 10000 >dist/x'
 vx run build --all
-artifact=$(find .vx/cache/v1/a -type f)
+artifact=$(find .vx/cache/v1/[as] -type f)
 is 'one artifact' "$(wc -l <<<"$artifact")" 1
-ok 'that tar can read' tar --zstd -tf "$artifact"
-is 'named by its digest' "$(basename "$artifact" .tar.zst)" "$(sha256sum <"$artifact" | cut -d' ' -f1)"
+like 'in a segment' "$artifact" '/v1/s/'
+ok 'that tar can read' tar --zstd -itf "$artifact"
 ran >/dev/null
-python3 - "$artifact" <<'P'
-import os, sys
-os.chmod(sys.argv[1], 0o644)
-with open(sys.argv[1], "r+b") as f:
-    f.seek(os.path.getsize(sys.argv[1]) // 2)
-    byte = f.read(1)
-    f.seek(-1, 1)
-    f.write(bytes([byte[0] ^ 1]))
-P
+ok 'harmed' "$SRC/tests/artifacts.py" .vx/cache/v1 harm
 rm -rf p/a/dist
 vx run build --all
 is 'a damaged artifact is a miss' "$rc $(ran) $(tail -1 p/a/dist/x)" '0 a 10000'
@@ -298,7 +290,8 @@ like 'that is said' "$out$err" '[Dd]amaged|digest'
 rm -rf p/a/dist
 vx run build --all
 is 'and was saved anew' "$rc $(ran) $(tail -1 p/a/dist/x)" '0  10000'
-rm "$(find .vx/cache/v1/a -type f)"
+is 'in the same segment' "$(find .vx/cache/v1/[as] -type f)" "$artifact"
+rm "$artifact"
 rm -rf p/a/dist
 vx run build --all
 is 'a missing artifact is a miss' "$rc $(ran)" '0 a'
@@ -309,6 +302,24 @@ is 'a ruined index never fails the run' "$rc $(ran)" '0 a'
 is 'no temporary is left' "$(find .vx/cache/v1/tmp .vx/stage -type f 2>/dev/null)" ''
 is '.vx ignores itself' "$(git status --porcelain --untracked-files=all | grep -c '\.vx')" 0
 
+# a large one is a file of its own
+one 'mkdir -p dist; head -c 200000 /dev/urandom >dist/x'
+vx run build --all
+artifact=$(find .vx/cache/v1/a -type f)
+like 'large: one artifact' "$artifact" 'tar.zst$'
+is 'large: and no segment' "$(find .vx/cache/v1/s -type f 2>/dev/null)" ''
+ok 'large: that tar can read' tar --zstd -tf "$artifact"
+is 'large: named by its digest' "$(basename "$artifact" .tar.zst)" "$(sha256sum <"$artifact" | cut -d' ' -f1)"
+ran >/dev/null
+ok 'large: harmed' "$SRC/tests/artifacts.py" .vx/cache/v1 harm
+rm -rf p/a/dist
+vx run build --all
+is 'large: a damaged artifact is a miss' "$rc $(ran)" '0 a'
+rm "$(find .vx/cache/v1/a -type f)"
+rm -rf p/a/dist
+vx run build --all
+is 'large: a missing artifact is a miss' "$rc $(ran)" '0 a'
+
 # no outputs: rows only
 workspace "$W/rows"
 project a <<<"{ \"tasks\": { \"lint\": { \"exec\": { \"command\": \"echo a >>$W/ran; echo looks good\" }, \"cache\": { \"inputs\": { \"files\": [\"src/**\"] }, \"outputs\": { \"files\": [] } } } } }"
@@ -318,7 +329,7 @@ vx run lint --all
 vx run lint --all --output-logs full
 is 'a task without outputs hits' "$rc $(ran)" '0 a'
 like 'with its log' "$out" 'looks good'
-is 'and needs no artifact' "$(find .vx/cache/v1/a -type f 2>/dev/null)" ''
+is 'and needs no artifact' "$(find .vx/cache/v1/[as] -type f 2>/dev/null)" ''
 
 # cacheRetention: the end of a run makes room
 one 'mkdir -p dist; head -c 20000 /dev/urandom >dist/x'
@@ -327,7 +338,7 @@ for i in 1 2 3; do
 	put p/a/src/x "$i"
 	vx run build --all
 done
-is 'cacheRetention keeps what fits' "$rc $(find .vx/cache/v1/a -type f | wc -l)" '0 1'
+is 'cacheRetention keeps what fits' "$rc $("$VX" cache stats --format json | grep -o '"artifacts": *[0-9]*' | grep -o '[0-9]*$')" '0 1'
 put vx.workspace.json '{ "cacheRetention": { "maxSize": "lots" } }'
 put p/a/src/x 4
 vx run build --all
