@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct vx_arena;
 struct vx_err;
 struct vx_buf;
 
@@ -57,6 +58,14 @@ int vx_spawn(const struct vx_spawn *s, pid_t *ret_pid, int *ret_pidfd, const cha
 /* The absolute path of `name` on the PATH-like `path_var` (a name with '/' is returned as it is when executable). Empty and relative entries count from the
  * current directory; NULL means /usr/bin:/bin. What may not be executed is passed over. -ENOENT. ret has VX_MAX_PATH bytes. */
 int vx_which(const char *name, const char *path_var, char *ret);
+
+/* The same on our own PATH (/usr/local/bin:/usr/bin:/bin where it is unset or empty), for what vx runs on its own account: git, bwrap, the shell of tasks, the
+ * runtimes of JS configurations. `npm run` and its kind put the packages' programs in front of PATH, and what a package brings must neither confine tasks nor say
+ * what is in a key. Passed over: entries that are relative or empty, that are a node_modules/.bin, or that lie, links resolved, in the workspace; and a program
+ * that lies there. `root` is the workspace's canonical path; NULL none. A root "/" would hold every program, and counts as none. -ENOENT. */
+int vx_which_own(const char *name, const char *root, char *ret);
+/* Our environment, its PATH without those entries, for programs that look for others themselves (git: its filters). Ends with NULL. */
+const char *const *vx_env_own(struct vx_arena *a, const char *root);
 
 /* Runs a program to its end: stdin is /dev/null, stdout goes to `out`, stderr to `errout` (each may be NULL: discarded), bounded by
  * their maxima (-EFBIG, the child killed). `timeout_ms` 0 = none (-ETIMEDOUT). `cancel_fd` >= 0: readable means kill and return -ECANCELED. The

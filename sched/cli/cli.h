@@ -36,11 +36,10 @@ int vx_cli_flag_only(int argc, char **argv, const char *flag, bool *ret_flag, st
 /* The plan on stdout: text, JSON, or JSON with every input and part of every key. Returns the exit code. */
 int vx_cli_dry(const struct vx_run_opts *o, struct vx_plan *p);
 
-/* vx-init beside the binary (build tree) or in ../libexec/vx; NULL when there is none. Programs on our own PATH. Static storage. */
+/* vx-init beside the binary (build tree) or in ../libexec/vx; NULL when there is none. */
 const char *vx_cli_init_path(void);
-const char *vx_cli_program(const char *name);
-/* bubblewrap: neither from a relative entry of PATH, nor from packages, nor out of the workspace (`root`; NULL none). */
-const char *vx_cli_bwrap(const char *root);
+/* A program on our own PATH, but of no package and not of the workspace (`root`; NULL none): vx_which_own, looked for once. NULL. Static storage. */
+const char *vx_cli_program(const char *name, const char *root);
 
 extern const char vx_version[];
 

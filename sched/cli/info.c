@@ -159,12 +159,12 @@ int vx_cli_info(int argc, char **argv)
 	struct vx_json *o = vx_json_object();
 	struct utsname u;
 	struct vx_plan here = {0};
-	const char *bwrap = vx_cli_bwrap(vx_cli_root(&here, &err) ? NULL : here.root);
+	const char *root = vx_cli_root(&here, &err) ? NULL : here.root, *bwrap = vx_cli_program("bwrap", root);
 	uname(&u);
 	vx_json_set(o, "vx", vx_json_new_str(vx_version));
 	vx_json_set(o, "system", vx_json_new_str(vx_arena_printf(&a, "%s %s %s", u.sysname, u.release, u.machine)));
 	vx_json_set(o, "cpus", vx_json_new_int(vx_cpu_count()));
-	vx_json_set(o, "git", vx_json_new_str(version_of("git", vx_cli_program("git"), "--version", &a)));
+	vx_json_set(o, "git", vx_json_new_str(version_of("git", vx_cli_program("git", root), "--version", &a)));
 	vx_json_set(o, "bwrap", vx_json_new_str(version_of("bwrap", bwrap, "--version", &a)));
 	vx_json_set(o, "vxInit", vx_json_new_str(vx_cli_init_path() ? vx_cli_init_path() : "not found beside vx nor in ../libexec/vx"));
 	vx_json_set(o, "sandbox", vx_json_new_str(sandbox_verdict(bwrap, &a)));

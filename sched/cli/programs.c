@@ -1,14 +1,11 @@
-/* Where the other programs are: vx-init beside us, bubblewrap and the shell on our own PATH (never a task's). */
+/* Where the other programs are: vx-init beside us, bubblewrap and the shell on our own PATH (never a task's, see vx_which_own). */
 #include "cli.h"
 
 #include "vx/fd.h"
 #include "vx/limits.h"
-#include "vx/path.h"
 #include "vx/spawn.h"
-#include "vx/strs.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,50 +33,19 @@ const char *vx_cli_init_path(void)
 	return NULL;
 }
 
-const char *vx_cli_program(const char *name)
+const char *vx_cli_program(const char *name, const char *root)
 {
 	static struct {
 		char name[16], path[VX_MAX_PATH];
 	} known[4];
 	for (size_t i = 0; i < 4; i++) {
+		if (!known[i].name[0]) {
+			snprintf(known[i].name, sizeof known[i].name, "%s", name);
+			if (vx_which_own(name, root, known[i].path) < 0)
+				known[i].path[0] = 0;
+		}
 		if (!strcmp(known[i].name, name))
 			return known[i].path[0] ? known[i].path : NULL;
-		if (known[i].name[0])
-			continue;
-		const char *path = getenv("PATH");
-		snprintf(known[i].name, sizeof known[i].name, "%s", name);
-		if (vx_which(name, path ? path : "/usr/local/bin:/usr/bin:/bin", known[i].path) < 0)
-			known[i].path[0] = 0;
-		return known[i].path[0] ? known[i].path : NULL;
 	}
 	return NULL;
-}
-
-/* Whatever a package brings must not make the sandbox that confines it: npm and its kind put the packages' programs in front of PATH. */
-static bool is_of_packages(const char *dir, const char *root)
-{
-	char real[VX_MAX_PATH], program[VX_MAX_PATH + 8];
-
-	if (dir[0] != '/' || vx_ends_with(dir, "node_modules/.bin") || vx_ends_with(dir, "node_modules/.bin/"))
-		return true;
-	snprintf(program, sizeof program, "%s/bwrap", dir);
-	return realpath(program, real) && root && vx_path_within(real, root);
-}
-
-const char *vx_cli_bwrap(const char *root)
-{
-	static char path[VX_MAX_PATH];
-	const char *var = getenv("PATH");
-
-	for (const char *p = var ? var : "/usr/local/bin:/usr/bin:/bin";; p++) {
-		size_t n = strcspn(p, ":");
-		char dir[VX_MAX_PATH];
-
-		snprintf(dir, sizeof dir, "%.*s", (int)n, p);
-		if (n < sizeof dir && !is_of_packages(dir, root) && vx_which("bwrap", dir, path) == 0)
-			return path;
-		p += n;
-		if (!*p)
-			return NULL;
-	}
 }

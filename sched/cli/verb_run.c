@@ -135,8 +135,8 @@ int vx_cli_run(int argc, char **argv)
 		code = vx_cli_dry(&o, &plan);
 	} else {
 		o.init_path = vx_cli_init_path();
-		o.bwrap_path = vx_cli_bwrap(plan.ws.root);
-		o.shell_path = vx_cli_program("sh");
+		o.bwrap_path = vx_cli_program("bwrap", plan.ws.root);
+		o.shell_path = vx_cli_program("sh", plan.ws.root);
 		code = vx_run(&o, &plan, &err);
 		if (code < 0)
 			code = vx_cli_fail("run", &err);

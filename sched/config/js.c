@@ -42,13 +42,6 @@ struct runtime {
 	const char *mode;
 };
 
-static const char *path_var(void)
-{
-	const char *path = getenv("PATH");
-
-	return path && *path ? path : "/usr/local/bin:/usr/bin:/bin";
-}
-
 static bool node_version(const char *node, unsigned *major, unsigned *minor)
 {
 	const char *argv[] = {node, "--version", NULL};
@@ -92,7 +85,7 @@ static const char *identify(const struct vx_workspace *ws, struct vx_arena *a)
 	struct vx_digest d;
 	char *hex = vx_arena_alloc(a, VX_DIGEST_HEX);
 
-	if (vx_which("bun", path_var(), program) < 0 && vx_which("node", path_var(), program) < 0)
+	if (vx_which_own("bun", ws->root, program) < 0 && vx_which_own("node", ws->root, program) < 0)
 		return "none";
 	vx_strlist_add(&l, a, print_of(program, a));
 	for (uint32_t i = 0; i < VX_ARRAY_LEN(helpers); i++)
@@ -122,12 +115,13 @@ static bool any_typescript(struct vx_strs files)
 static int choose(const struct vx_workspace *ws, struct vx_strs files, struct runtime *ret, struct vx_err *err)
 {
 	unsigned major = 0, minor = 0;
+	char theirs[VX_MAX_PATH];
 
-	if (vx_which("bun", path_var(), ret->program) == 0) {
+	if (vx_which_own("bun", ws->root, ret->program) == 0) {
 		ret->mode = "bun";
 		return 0;
 	}
-	bool found = vx_which("node", path_var(), ret->program) == 0, node = found && node_version(ret->program, &major, &minor);
+	bool found = vx_which_own("node", ws->root, ret->program) == 0, node = found && node_version(ret->program, &major, &minor);
 	if (node && (major > 22 || (major == 22 && minor >= 6))) {
 		ret->mode = "strip";
 		return 0;
@@ -140,6 +134,11 @@ static int choose(const struct vx_workspace *ws, struct vx_strs files, struct ru
 	if (node && major >= 18 && !any_typescript(files)) {
 		ret->mode = "none";
 		return 0;
+	}
+	if (!found && (vx_which("bun", getenv("PATH"), theirs) == 0 || vx_which("node", getenv("PATH"), theirs) == 0)) {
+		vx_err_set(err, -ENOENT, "%s cannot be evaluated: %s belongs to a package or to the workspace, and vx runs no such program to plan",
+			files.v[0], theirs);
+		return vx_err_fix(err, "have bun, or node 22.6 or later, from elsewhere on PATH");
 	}
 	if (node && any_typescript(files))
 		vx_err_set(err, -ENOENT, "%s cannot be evaluated: node is %u.%u, and TypeScript needs more", files.v[0], major, minor);

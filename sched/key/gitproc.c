@@ -21,41 +21,21 @@
 #define MAX_LIST_BYTES ((size_t)4 << 30)
 #define MAX_NESTED 32 /* repositories inside repositories */
 
-/* PATH without what lies in the workspace (npm puts node_modules/.bin there) or is relative: planning runs nothing that a repository brings. */
-static const char *safe_path(struct vx_source *s)
-{
-	const char *path = getenv("PATH");
-	struct vx_buf b = VX_BUF(1U << 20);
-	for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
-		size_t n = strcspn(p, ":");
-		char *dir = vx_arena_strndup(&s->a, p, n);
-		if (*dir == '/' && !vx_path_within(vx_path_norm(&s->a, dir), s->root))
-			vx_buf_printf(&b, "%s%s", b.len ? ":" : "", dir);
-		p += n + (p[n] == ':');
-	}
-	const char *r = vx_arena_strdup(&s->a, vx_buf_str(&b));
-	vx_buf_free(&b);
-	return r;
-}
-
 static int find_git(struct vx_source *s, struct vx_err *err)
 {
 	pthread_mutex_lock(&s->lock);
 	if (!s->git) {
 		char found[VX_MAX_PATH];
-		const char *path = safe_path(s);
-		if (vx_which("git", path, found) < 0) {
+		if (vx_which_own("git", s->root, found) < 0) { /* planning runs nothing that a repository brings */
 			pthread_mutex_unlock(&s->lock);
-			vx_err_set(err, -ENOENT, "git was not found on PATH");
+			vx_err_set(err, -ENOENT, "git was not found on PATH (what lies in the workspace does not count)");
 			vx_err_fix(err, "install git: vx takes the list of files from it");
 			return -ENOENT;
 		}
 		struct vx_strlist env = {0};
-		for (char **e = environ; *e; e++)
-			if (!vx_starts_with(*e, "PATH=") && !vx_starts_with(*e, "LC_ALL=") && !vx_starts_with(*e, "LANGUAGE=") &&
-				!vx_starts_with(*e, "GIT_OPTIONAL_LOCKS="))
+		for (const char *const *e = vx_env_own(&s->a, s->root); *e; e++)
+			if (!vx_starts_with(*e, "LC_ALL=") && !vx_starts_with(*e, "LANGUAGE=") && !vx_starts_with(*e, "GIT_OPTIONAL_LOCKS="))
 				vx_strlist_add(&env, &s->a, *e);
-		vx_strlist_add(&env, &s->a, vx_arena_printf(&s->a, "PATH=%s", path));
 		vx_strlist_add(&env, &s->a, "LC_ALL=C");
 		vx_strlist_add(&env, &s->a, "GIT_OPTIONAL_LOCKS=0");
 		vx_strlist_add(&env, &s->a, NULL);

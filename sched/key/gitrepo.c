@@ -28,6 +28,7 @@ struct finder {
 	struct vx_gitrepo *r;
 	char *why;
 	size_t cap;
+	const char *root; /* the workspace's */
 	const char *file; /* being parsed */
 	int depth;
 	bool probing; /* the file may or may not count: only look whether it matters */
@@ -331,7 +332,7 @@ static bool env_true(const char *name)
 static const char *system_dir(struct finder *f)
 {
 	char git[VX_MAX_PATH];
-	if (vx_which("git", getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin", git) < 0)
+	if (vx_which_own("git", f->root, git) < 0)
 		return "/etc";
 	char *prefix = vx_path_dir(f->a, vx_path_dir(f->a, git));
 	return vx_streq(prefix, "/usr") || vx_streq(prefix, "/") ? "/etc" : vx_arena_printf(f->a, "%s/etc", prefix);
@@ -386,10 +387,10 @@ static int settle(struct finder *f, const char *worktree, const char *gitdir, co
 	return 0;
 }
 
-int vx_gitrepo_at(const char *dir, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap)
+int vx_gitrepo_at(const char *dir, const char *root, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap)
 {
 	struct vx_gitrepo repo = {0};
-	struct finder f = {.a = a, .r = &repo, .why = why, .cap = cap};
+	struct finder f = {.a = a, .r = &repo, .why = why, .cap = cap, .root = root};
 	const char *gitdir = NULL, *common = NULL;
 	int r = open_dotgit(&f, dir, &gitdir, &common);
 	if (r < 0)
@@ -403,7 +404,7 @@ int vx_gitrepo_at(const char *dir, struct vx_arena *a, struct vx_gitrepo *ret, c
 int vx_gitrepo_find(const char *dir, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap)
 {
 	struct vx_gitrepo repo = {0};
-	struct finder f = {.a = a, .r = &repo, .why = why, .cap = cap};
+	struct finder f = {.a = a, .r = &repo, .why = why, .cap = cap, .root = dir};
 	struct stat st;
 	dev_t dev = 0;
 	for (size_t i = 0; i < sizeof foreign_env / sizeof *foreign_env; i++)

@@ -22,10 +22,10 @@ struct vx_gitrepo {
 	struct vx_strlist seen;            /* every file that was read or found absent, absolute: what a memory of this depends on */
 };
 
-/* The repository whose worktree holds `dir` (absolute, canonical). 0; 1 not understood (`why`); -ENOENT none. */
+/* The repository whose worktree holds `dir` (absolute, canonical), the workspace's root. 0; 1 not understood (`why`); -ENOENT none. */
 int vx_gitrepo_find(const char *dir, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap);
-/* The repository whose worktree is exactly `dir`. As above; -ENOENT also for a `.git` that is not one. */
-int vx_gitrepo_at(const char *dir, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap);
+/* The repository whose worktree is exactly `dir`, in the workspace at `root`. As above; -ENOENT also for a `.git` that is not one. */
+int vx_gitrepo_at(const char *dir, const char *root, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap);
 /* Is `dir` the worktree of a repository? As git decides it for directories that it finds. */
 bool vx_gitrepo_is(const char *dir);
 

@@ -126,7 +126,7 @@ static int nested_repo(struct vx_source *s, const char *mount, struct vx_repo **
 	r->top_fd = -1;
 	r->prefix = "";
 	r->mount = vx_arena_strdup(&o->a, mount);
-	int res = vx_gitrepo_at(vx_arena_printf(&o->a, "%s/%s", s->root, mount), &o->a, &r->git, why, cap);
+	int res = vx_gitrepo_at(vx_arena_printf(&o->a, "%s/%s", s->root, mount), s->root, &o->a, &r->git, why, cap);
 	if (res == -ENOENT) {
 		free_repo(r);
 		return 0;

@@ -18,6 +18,7 @@ struct git {
 	struct vx_arena *a;
 	struct vx_err *err;
 	char path[VX_MAX_PATH];
+	const char *const *env;
 	struct vx_buf out, errout;
 };
 
@@ -33,6 +34,7 @@ static int git(struct git *g, const char *const *args)
 	struct vx_spawn s = VX_SPAWN_INIT;
 	s.path = g->path;
 	s.argv = argv;
+	s.envp = g->env;
 	s.cwd = g->ws->root;
 	vx_buf_clear(&g->out);
 	vx_buf_clear(&g->errout);
@@ -233,10 +235,11 @@ int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char
 {
 	struct git g = {.ws = ws, .a = a, .err = err, .out = VX_BUF(MAX_GIT_BYTES), .errout = VX_BUF(65536)};
 	struct vx_changed c = {0};
-	const char *path = getenv("PATH");
 
-	if (vx_which("git", path ? path : "/usr/local/bin:/usr/bin:/bin", g.path) < 0)
-		return vx_err_set(err, -ENOENT, "selecting by what changed needs git, which is not on PATH");
+	if (vx_which_own("git", ws->root, g.path) < 0)
+		return vx_err_set(
+			err, -ENOENT, "selecting by what changed needs git, which is not on PATH (what lies in the workspace does not count)");
+	g.env = vx_env_own(a, ws->root);
 	int r = changed(&g, from, to, &c);
 	vx_buf_free(&g.out);
 	vx_buf_free(&g.errout);

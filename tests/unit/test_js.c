@@ -301,19 +301,27 @@ static void test_kept_by_what_imports_lead_to(void **state)
 static void test_broken_node(void **state)
 {
 	struct plan p;
+	char *dir = vxt_tmpdir();
 
 	(void)state;
 	workspace(&p);
-	vxt_write(p.dir, "bin/node", "#!/bin/sh\nexit 3\n");
-	assert_int_equal(chmod(vxt_path(p.dir, "bin/node"), 0755), 0);
-	setenv("PATH", vxt_path(p.dir, "bin"), 1);
+	vxt_write(dir, "bin/node", "#!/bin/sh\nexit 3\n");
+	assert_int_equal(chmod(vxt_path(dir, "bin/node"), 0755), 0);
+	setenv("PATH", vxt_path(dir, "bin"), 1);
 	vxt_write(p.dir, "p/b/vx.config.mjs", "export default {}");
 	plan_load(&p);
 	plan_says(&p, "p/b/vx.config.mjs cannot be evaluated", "bin/node --version gives no answer", NULL);
-	vxt_write(p.dir, "bin/node", "#!/bin/sh\necho v16.2.0\n");
+	vxt_write(dir, "bin/node", "#!/bin/sh\necho v16.2.0\n");
 	plan_load(&p);
 	plan_says(&p, "p/b/vx.config.mjs cannot be evaluated: node is 16.2, and 18 is needed", NULL);
+	vxt_write(p.dir, "tools/node", "#!/bin/sh\necho v22.6.0\n");
+	assert_int_equal(chmod(vxt_path(p.dir, "tools/node"), 0755), 0);
+	setenv("PATH", vxt_path(p.dir, "tools"), 1);
+	plan_load(&p);
+	plan_says(
+		&p, "p/b/vx.config.mjs cannot be evaluated", "/tools/node belongs to a package or to the workspace", "from elsewhere on PATH", NULL);
 	plan_close(&p);
+	vxt_rm(dir);
 }
 
 int main(int argc, char **argv)

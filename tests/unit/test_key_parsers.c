@@ -185,7 +185,7 @@ static void repositories(void **state)
 	assert_true(strstr(r.gitdir, "/worktrees/wt") != NULL && !r.weak_stat);
 	assert_false(vx_gitrepo_is(vxt_path(d, "repo/bad")));
 	assert_true(vx_gitrepo_is(vxt_path(d, "wt")));
-	assert_int_equal(vx_gitrepo_at(vxt_path(d, "repo/sub"), &arena, &r, why, sizeof why), -ENOENT);
+	assert_int_equal(vx_gitrepo_at(vxt_path(d, "repo/sub"), d, &arena, &r, why, sizeof why), -ENOENT);
 	vxt_write(d, "global", "[includeIf \"hasconfig:remote.*.url:x\"]\n\tpath = never\n");
 	assert_int_equal(vx_gitrepo_find(vxt_path(d, "repo"), &arena, &r, why, sizeof why), 1);
 	assert_non_null(strstr(why, "only git can judge"));

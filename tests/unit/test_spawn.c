@@ -1,5 +1,7 @@
 #include "vxtest.h"
 
+#include "vx/arena.h"
+#include "vx/assert.h"
 #include "vx/buf.h"
 #include "vx/clock.h"
 #include "vx/limits.h"
@@ -486,6 +488,83 @@ static void finding_programs(void **state)
 	vxt_rm(dir);
 }
 
+static void program(const char *dir, const char *rel)
+{
+	vxt_write(dir, rel, "");
+	assert_int_equal(chmod(vxt_path(dir, rel), 0755), 0);
+}
+
+/* What vx runs on its own account is neither of the workspace nor of a package, however PATH says it. */
+static void own_programs(void **state)
+{
+	static const char *const theirs[] = {"ws/bin", "ws/sub/../bin", "ws/node_modules/.bin", "npx/node_modules/.bin", "npx/node_modules/.bin/",
+		"npx//node_modules//.bin/.", "npx/link", "out/towards", "linked"};
+	char *old = strdup(getenv("PATH")), *dir = vxt_tmpdir(), root[PATH_MAX], ret[VX_MAX_PATH] = "untouched", var[PATH_MAX * 2], here[PATH_MAX];
+	struct vx_arena a = {0};
+
+	(void)state;
+	snprintf(root, sizeof root, "%s/ws", dir);
+	vxt_write(dir, "ws/sub/x", "");
+	program(dir, "ws/bin/prog");
+	program(dir, "ws/node_modules/.bin/prog");
+	program(dir, "npx/node_modules/.bin/prog");
+	program(dir, "out/prog");
+	program(dir, "wsx/prog");
+	vxt_write(dir, "linked/x", "");
+	assert_int_equal(symlink("node_modules/.bin", vxt_path(dir, "npx/link")), 0);
+	assert_int_equal(symlink("../ws/bin", vxt_path(dir, "out/towards")), 0);
+	assert_int_equal(symlink("../ws/bin/prog", vxt_path(dir, "linked/prog")), 0);
+	assert_int_equal(symlink("../../out", vxt_path(dir, "ws/sub/profile")), 0);
+	for (size_t i = 0; i < VX_ARRAY_LEN(theirs); i++) {
+		snprintf(var, sizeof var, "%s/%s", dir, theirs[i]);
+		setenv("PATH", var, 1);
+		assert_int_equal(vx_which_own("prog", root, ret), -ENOENT);
+		assert_string_equal(ret, "untouched");
+		strcat(var, ":");
+		strcat(var, vxt_path(dir, "out"));
+		setenv("PATH", var, 1);
+		assert_int_equal(vx_which_own("prog", root, ret), 0);
+		assert_string_equal(ret, vxt_path(dir, "out/prog"));
+		strcpy(ret, "untouched");
+	}
+	assert_non_null(getcwd(here, sizeof here));
+	assert_int_equal(chdir(vxt_path(dir, "out")), 0); /* relative and empty entries, wherever they lead */
+	setenv("PATH", ":.:../out:", 1);
+	assert_int_equal(vx_which_own("prog", root, ret), -ENOENT);
+	assert_int_equal(vx_which_own(vxt_path(dir, "out/prog"), root, ret), -ENOENT);
+	assert_int_equal(chdir(here), 0);
+	setenv("PATH", vxt_path(dir, "wsx"), 1); /* begins like the workspace */
+	assert_int_equal(vx_which_own("prog", root, ret), 0);
+	setenv("PATH", vxt_path(dir, "ws/sub/profile"), 1); /* leads out of the workspace: a profile of a tool manager */
+	assert_int_equal(vx_which_own("prog", root, ret), 0);
+	setenv("PATH", vxt_path(dir, "ws/bin"), 1);
+	assert_int_equal(vx_which_own("prog", "/", ret), 0);
+	assert_int_equal(vx_which_own("prog", NULL, ret), 0);
+	unsetenv("PATH");
+	assert_int_equal(vx_which_own("sh", root, ret), 0);
+
+	snprintf(var, sizeof var, "rel:%s/ws/bin::%s/out:%s/npx/node_modules/.bin:%s/wsx:", dir, dir, dir, dir);
+	setenv("PATH", var, 1);
+	setenv("VX_TEST_OWN", "kept", 1);
+	snprintf(var, sizeof var, "PATH=%s/out:%s/wsx", dir, dir);
+	int paths = 0, kept = 0, n = 0;
+	for (const char *const *e = vx_env_own(&a, root); *e; e++, n++) {
+		if (strncmp(*e, "PATH=", 5) == 0)
+			assert_string_equal(*e, var);
+		paths += strncmp(*e, "PATH=", 5) == 0;
+		kept += strcmp(*e, "VX_TEST_OWN=kept") == 0;
+	}
+	assert_int_equal(paths + kept, 2);
+	for (char **e = environ; *e; e++)
+		n--;
+	assert_int_equal(n, 0);
+	vx_arena_free(&a);
+	setenv("PATH", old, 1);
+	unsetenv("VX_TEST_OWN");
+	free(old);
+	vxt_rm(dir);
+}
+
 /* Whoever has more descriptors open than the child may have can still start one, and the child gets the limit that there was at first. */
 static void more_descriptors_than_the_child_may_have(void **state)
 {
@@ -532,6 +611,7 @@ int main(void)
 		cmocka_unit_test(joins_a_cgroup_first),
 		cmocka_unit_test(executes_a_descriptor),
 		cmocka_unit_test(finding_programs),
+		cmocka_unit_test(own_programs),
 		cmocka_unit_test(more_descriptors_than_the_child_may_have),
 	};
 
