@@ -162,22 +162,6 @@ static void on_sigchld(int sig)
 	(void)sig; /* it ends the sleep */
 }
 
-static void prepare_process(const char *name)
-{
-	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
-	struct sigaction sa = {.sa_handler = on_sigchld};
-	sigset_t chld;
-
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_NAME, name);
-	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
-		signal(ignored[i], SIG_IGN);
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &chld, NULL);
-	sigaction(SIGCHLD, &sa, NULL);
-}
-
 /* What PROGRAM writes to is PROGRAM's alone, or it would not end with it. */
 static int let_go(int top)
 {
@@ -287,7 +271,8 @@ int vx_keeper_main(int argc, char **argv)
 
 	if (argc < 5 || vx_parse_u64(argv[2], VX_MAX_SPAWN_FDS - VX_KEEPER_FDS, &top) < 0 || top < 2)
 		return 64;
-	prepare_process("vx-keeper");
+	vx_tree_ignore_signals();
+	vx_tree_keep("vx-keeper", on_sigchld);
 	for (int fd = FD_SOCKET; fd <= (int)top + (int)VX_KEEPER_FDS; fd++)
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && errno != EBADF)
 			return 70;

@@ -12,12 +12,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 /* A walk that freezes looks again at most this often for what came meanwhile; who calls it comes back anyway while somebody is left. */
 enum { LOOKS = 8 };
+
+void vx_tree_keep(const char *name, void (*on_sigchld)(int))
+{
+	struct sigaction sa = {.sa_handler = on_sigchld};
+	sigset_t chld;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_NAME, name);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigprocmask(SIG_SETMASK, &chld, NULL);
+	sigaction(SIGCHLD, &sa, NULL);
+}
+
+void vx_tree_ignore_signals(void)
+{
+	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
+
+	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+		signal(ignored[i], SIG_IGN);
+}
 
 static void add(struct vx_pids *p, pid_t pid)
 {

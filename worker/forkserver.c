@@ -21,7 +21,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -206,23 +205,6 @@ static void wait_for_work(struct fork_server *f)
 		end_everything(f, 0);
 }
 
-static void prepare_process(void)
-{
-	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
-	struct sigaction sa = {.sa_handler = on_sigchld};
-	sigset_t chld;
-
-	vx_nofile_raise(); /* for workers, which are forks; their tasks get the old limit back */
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_NAME, "vx-forkserver");
-	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
-		signal(ignored[i], SIG_IGN);
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &chld, NULL);
-	sigaction(SIGCHLD, &sa, NULL);
-}
-
 /* The descriptors came through exec: close-on-exec again, so that no task inherits one. What else came through is the business of who started vx. */
 static int take_descriptors(struct fork_server *f, bool init)
 {
@@ -247,7 +229,9 @@ int vx_forkserver_main(int argc, char **argv)
 
 	if (argc != 5 || vx_parse_u64(argv[2], VX_MAX_SLOTS, &slots) < 0 || slots == 0)
 		return 64;
-	prepare_process();
+	vx_nofile_raise(); /* for workers, which are forks; their tasks get the old limit back */
+	vx_tree_ignore_signals();
+	vx_tree_keep("vx-forkserver", on_sigchld);
 	if (take_descriptors(&f, argv[3][0] == '1') < 0 || vx_region_header(&f.region)->slots != slots)
 		return 70;
 	f.slots = (uint32_t)slots;

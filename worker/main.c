@@ -285,28 +285,15 @@ static void wait_for_work(struct worker *w)
 		take_box_events(w);
 }
 
-static void prepare_process(void)
-{
-	struct sigaction sa = {.sa_handler = on_sigchld};
-	sigset_t chld;
-
-	setsid();
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_PDEATHSIG, SIGCONT); /* one that is stopped would not see its parent die */
-	prctl(PR_SET_NAME, "vx-worker");
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &chld, NULL);
-	sigaction(SIGCHLD, &sa, NULL);
-}
-
 static struct worker the_worker;
 
 void vx_worker_main(const struct vx_worker_start *s)
 {
 	struct worker *w = &the_worker;
 
-	prepare_process();
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGCONT); /* one that is stopped would not see its parent die */
+	vx_tree_keep("vx-worker", on_sigchld);
 	w->region = s->region;
 	w->index = s->slot;
 	w->slot = vx_region_slot(&s->region, s->slot);

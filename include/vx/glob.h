@@ -34,6 +34,9 @@ bool vx_globset_negates(const struct vx_globset *s, const char *path, size_t len
 bool vx_globset_literal(const struct vx_globset *s, uint32_t i);                                 /* selecting entry i has no wildcard */
 /* The literal directory prefix of selecting entry i ("" when it starts with a wildcard; a literal entry whole). */
 const char *vx_globset_prefix(const struct vx_globset *s, uint32_t i);
+/* For a walk that starts at the prefixes: whether entry i is reached from another one's, and whether it lies in .git or .vx, which no walk enters. */
+bool vx_globset_prefix_covered(const struct vx_globset *s, uint32_t i);
+bool vx_globset_prefix_own(const struct vx_globset *s, uint32_t i);
 /* Could some path match both (negations ignored: they never add reach)? Bases are root-relative directories. When unsure: true. */
 bool vx_globset_overlap(const struct vx_globset *x, const char *base_x, const struct vx_globset *y, const char *base_y);
 

@@ -19,6 +19,12 @@
 
 typedef bool (*vx_spare_fn)(void *arg, pid_t pid);
 
+/* Makes the calling process one that keeps a tree: a child subreaper called `name` (prctl(2)). SIGCHLD is blocked and has this handler, so that it is heard in
+ * ppoll(2) alone; what is started below gets an empty mask (vx/spawn.h). */
+void vx_tree_keep(const char *name, void (*on_sigchld)(int));
+/* Ignores what a terminal and kill(1) send: the tree is ended by its parent's word or death. Handed on to forks. */
+void vx_tree_ignore_signals(void);
+
 struct vx_pids {
 	pid_t *v; /* {0} is empty */
 	uint32_t n, cap;

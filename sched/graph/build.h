@@ -47,7 +47,6 @@ const char *decl_id(const struct builder *b, uint32_t d, struct vx_arena *a); /*
 const char *decl_source(const struct builder *b, uint32_t d);                 /* the file that declares it, relative to the root */
 uint32_t find_decl(const struct builder *b, uint32_t project, uint32_t name); /* VX_MAP_NONE */
 void want(struct builder *b, uint32_t d);
-bool name_matches(const char *pattern, const char *name); /* `*` is the only wildcard */
 
 /* depends.c: fills b->deps[d] from the declaration. */
 int resolve_depends(struct builder *b, uint32_t d);

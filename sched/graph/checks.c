@@ -26,14 +26,8 @@ struct entries {
 
 static void push(struct entries *l, struct vx_arena *a, struct entry e)
 {
-	if (l->n == l->cap) {
-		uint32_t cap = l->cap ? l->cap * 2 : 32;
-		struct entry *v = vx_arena_array(a, cap, sizeof *v);
-		if (l->n)
-			memcpy(v, l->v, l->n * sizeof *v);
-		l->v = v;
-		l->cap = cap;
-	}
+	if (l->n == l->cap)
+		l->v = vx_arena_grow(a, l->v, l->n, sizeof *l->v, &l->cap, 32);
 	l->v[l->n++] = e;
 }
 

@@ -7,29 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-bool name_matches(const char *pattern, const char *name)
-{
-	const char *star = NULL, *resume = NULL;
-
-	while (*name) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			resume = name;
-		} else if (*pattern == *name) {
-			pattern++;
-			name++;
-		} else if (star) {
-			pattern = star;
-			name = ++resume;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return *pattern == '\0';
-}
-
 static int add(struct builder *b, struct idlist *out, uint32_t task, uint32_t d)
 {
 	if (b->seen[d] == b->stamp)
@@ -83,7 +60,7 @@ static int in_project(struct builder *b, uint32_t task, const char *entry, const
 {
 	if (strchr(name, '*')) {
 		for (uint32_t d = b->base[project]; d < b->base[project + 1]; d++)
-			if (d != task && name_matches(name, decl_of(b, d)->name)) {
+			if (d != task && vx_name_matches(name, decl_of(b, d)->name)) {
 				int r = add(b, out, task, d);
 				if (r < 0)
 					return r;
@@ -137,7 +114,7 @@ static int upstream(struct builder *b, uint32_t task, const char *entry, const c
 {
 	if (strchr(name, '*')) {
 		for (uint32_t id = 0; id < b->names.n; id++)
-			if (name_matches(name, b->names.v[id])) {
+			if (vx_name_matches(name, b->names.v[id])) {
 				int r = nearest(b, task, id, out);
 				if (r < 0)
 					return r;
@@ -184,11 +161,11 @@ static bool takes(const struct builder *b, uint32_t task, const char *e, uint32_
 	const char *hash = strrchr(e, '#'), *name = decl_of(b, dep)->name;
 
 	if (*e == '^')
-		return !own && name_matches(e + 1, name);
+		return !own && vx_name_matches(e + 1, name);
 	if (!hash)
-		return own && name_matches(e, name);
+		return own && vx_name_matches(e, name);
 	const char *project = vx_arena_strndup(b->scratch, e, (size_t)(hash - e));
-	return vx_map_gets(&b->ws->by_name, project) == b->owner[dep] && name_matches(hash + 1, name);
+	return vx_map_gets(&b->ws->by_name, project) == b->owner[dep] && vx_name_matches(hash + 1, name);
 }
 
 int resolve_key_deps(struct builder *b, uint32_t d, const struct idlist *deps, struct idlist *ret)

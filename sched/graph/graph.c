@@ -11,14 +11,8 @@
 
 void idlist_push(struct idlist *l, struct vx_arena *a, uint32_t x)
 {
-	if (l->n == l->cap) {
-		uint32_t cap = l->cap ? l->cap * 2 : 4;
-		uint32_t *v = vx_arena_array(a, cap, sizeof *v);
-		if (l->n)
-			memcpy(v, l->v, l->n * sizeof *v);
-		l->v = v;
-		l->cap = cap;
-	}
+	if (l->n == l->cap)
+		l->v = vx_arena_grow(a, l->v, l->n, sizeof *l->v, &l->cap, 4);
 	l->v[l->n++] = x;
 }
 

@@ -105,14 +105,8 @@ static const char *read_class(struct compiler *c, const char *p, const char *end
 	if (invert)
 		for (int i = 0; i < 8; i++)
 			k.bits[i] = ~k.bits[i];
-	if (c->n_classes == c->cap_classes) {
-		uint32_t cap = c->cap_classes ? c->cap_classes * 2 : 4;
-		struct vx_gclass *v = vx_arena_array(c->a, cap, sizeof *v);
-		if (c->n_classes)
-			memcpy(v, c->classes, c->n_classes * sizeof *v);
-		c->classes = v;
-		c->cap_classes = cap;
-	}
+	if (c->n_classes == c->cap_classes)
+		c->classes = vx_arena_grow(c->a, c->classes, c->n_classes, sizeof *c->classes, &c->cap_classes, 4);
 	if (c->n_classes >= UINT16_MAX - GU_CLASS)
 		return NULL;
 	*ret_unit = (uint16_t)(GU_CLASS + c->n_classes);

@@ -152,24 +152,23 @@ static int walk_dir(struct walk *w, char *path, size_t len)
 	return r;
 }
 
-static bool prefix_covered(const struct vx_globset *s, uint32_t i)
+bool vx_globset_prefix_covered(const struct vx_globset *s, uint32_t i)
 {
 	const char *p = s->pos[i].prefix;
-	size_t n = strlen(p);
 	for (uint32_t k = 0; k < s->n_pos; k++) {
 		const char *q = s->pos[k].prefix;
 		size_t m = strlen(q);
-		if (k == i || m > n || memcmp(p, q, m) != 0 || (m && m < n && p[m] != '/'))
+		if (k == i || strncmp(p, q, m) != 0 || (m && p[m] && p[m] != '/'))
 			continue;
-		if (m < n || k < i)
+		if (p[m] || k < i)
 			return true;
 	}
 	return false;
 }
 
-static bool has_own_dir(const char *p)
+bool vx_globset_prefix_own(const struct vx_globset *s, uint32_t i)
 {
-	for (;; p++) {
+	for (const char *p = s->pos[i].prefix;; p++) {
 		const char *slash = strchrnul(p, '/');
 		size_t n = (size_t)(slash - p);
 		if ((n == 4 && memcmp(p, ".git", 4) == 0) || (n == 3 && memcmp(p, ".vx", 3) == 0))
@@ -185,7 +184,7 @@ static int walk_prefix(struct walk *w, const char *prefix)
 {
 	char path[VX_MAX_PATH];
 	size_t len = strlen(prefix);
-	if (len >= sizeof path || has_own_dir(prefix))
+	if (len >= sizeof path)
 		return 0;
 	memcpy(path, prefix, len + 1);
 	if (!len)
@@ -220,7 +219,7 @@ int vx_globset_walk(const struct vx_globset *s, int base_fd, int (*found)(void *
 	struct walk w = {.s = s, .base_fd = base_fd};
 	int r = 0;
 	for (uint32_t i = 0; i < s->n_pos && r == 0; i++)
-		if (!prefix_covered(s, i))
+		if (!vx_globset_prefix_covered(s, i) && !vx_globset_prefix_own(s, i))
 			r = walk_prefix(&w, s->pos[i].prefix);
 	if (r == 0 && w.n)
 		qsort(w.hits, w.n, sizeof *w.hits, hit_cmp);

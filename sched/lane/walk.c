@@ -233,34 +233,6 @@ static int list_dir(struct walker *k, const char *dir)
 	return fd < 0 ? vx_fail_set(k->f, fd, "open", "%s", *dir ? dir : ".") : list_open(k, dir, fd);
 }
 
-static bool prefix_covered(const struct vx_globset *s, uint32_t i)
-{
-	const char *p = vx_globset_prefix(s, i);
-	size_t n = strlen(p);
-	for (uint32_t k = 0; k < vx_globset_count(s); k++) {
-		const char *q = vx_globset_prefix(s, k);
-		size_t m = strlen(q);
-		if (k == i || m > n || memcmp(p, q, m) != 0 || (m && m < n && p[m] != '/'))
-			continue;
-		if (m < n || k < i)
-			return true;
-	}
-	return false;
-}
-
-static bool has_own_part(const char *p)
-{
-	for (;; p++) {
-		const char *slash = strchrnul(p, '/');
-		size_t n = (size_t)(slash - p);
-		if ((n == 4 && memcmp(p, ".git", 4) == 0) || (n == 3 && memcmp(p, ".vx", 3) == 0))
-			return true;
-		if (!*slash)
-			return false;
-		p = slash;
-	}
-}
-
 /* The directories between the base and a prefix: looked at, since one swapped for a link would change what is meant. *ret_fd: the prefix's parent, -1 when it
  * is not there. */
 static int open_parents(struct walker *k, char *path, int *ret_fd)
@@ -316,8 +288,6 @@ static int walk_prefix(struct walker *k, const char *prefix, bool literal)
 {
 	char path[VX_MAX_PATH];
 	int fd, r;
-	if (has_own_part(prefix))
-		return 0;
 	if ((size_t)snprintf(path, sizeof path, "%s%s%s", k->base, k->base_n && *prefix ? "/" : "", prefix) >= sizeof path)
 		return vx_fail_set(k->f, -ENAMETOOLONG, "walk", "%s/%s", k->base, prefix);
 	if (!*prefix)
@@ -358,7 +328,7 @@ static int walk_set(struct walker *k)
 {
 	int r = 0;
 	for (uint32_t i = 0; i < vx_globset_count(k->set) && r == 0; i++)
-		if (!prefix_covered(k->set, i))
+		if (!vx_globset_prefix_covered(k->set, i) && !vx_globset_prefix_own(k->set, i))
 			r = walk_prefix(k, vx_globset_prefix(k->set, i), vx_globset_literal(k->set, i));
 	while (r == 0 && k->n_todo)
 		r = list_dir(k, k->todo[--k->n_todo]);

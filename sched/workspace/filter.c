@@ -34,29 +34,6 @@ struct ctx {
 	bool *implied;              /* turbo: what the root depends on, a dependency of every project; NULL when there is none */
 };
 
-static bool glob_name(const char *pattern, const char *name)
-{
-	const char *star = NULL, *resume = NULL;
-
-	while (*name) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			resume = name;
-		} else if (*pattern == *name) {
-			pattern++;
-			name++;
-		} else if (star) {
-			pattern = star;
-			name = ++resume;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return *pattern == '\0';
-}
-
 static int bad(struct ctx *x, const struct selector *s, const char *why)
 {
 	vx_err_set(x->err, -EINVAL, "the filter \"%.200s\" %s", s->raw, why);
@@ -275,7 +252,7 @@ static bool selectable(const struct ctx *x, uint32_t p)
 static bool tag_matches(const struct vx_project *p, const char *pattern)
 {
 	for (uint32_t i = 0; i < p->tags.n; i++)
-		if (glob_name(pattern, p->tags.v[i]))
+		if (vx_name_matches(pattern, p->tags.v[i]))
 			return true;
 	return false;
 }
@@ -285,7 +262,7 @@ static uint32_t match_names(struct ctx *x, const char *pattern, bool *hit)
 	uint32_t n = 0;
 
 	for (uint32_t p = 0; p < x->ws->n_projects; p++) {
-		hit[p] = selectable(x, p) && glob_name(pattern, x->ws->projects[p].name);
+		hit[p] = selectable(x, p) && vx_name_matches(pattern, x->ws->projects[p].name);
 		n += hit[p];
 	}
 	if (strcmp(pattern, "//") == 0 && x->ws->root_project != VX_MAP_NONE && !hit[x->ws->root_project]) {
@@ -297,7 +274,7 @@ static uint32_t match_names(struct ctx *x, const char *pattern, bool *hit)
 	/* Unscoped and unknown: the one scoped package of that name, if it is one. */
 	const char *scoped = vx_arena_printf(x->a, "@*/%s", pattern);
 	for (uint32_t p = 0; p < x->ws->n_projects; p++) {
-		hit[p] = selectable(x, p) && glob_name(scoped, x->ws->projects[p].name);
+		hit[p] = selectable(x, p) && vx_name_matches(scoped, x->ws->projects[p].name);
 		n += hit[p];
 	}
 	if (n == 1)

@@ -190,14 +190,8 @@ static int add_member(struct walk *w, const char *path, uint32_t files, bool via
 
 	if (m->n == VX_MAX_PROJECTS)
 		return vx_err_set(w->err, -E2BIG, "more than %u projects in the workspace", VX_MAX_PROJECTS);
-	if (m->n == m->cap) {
-		uint32_t cap = m->cap ? m->cap * 2 : 128;
-		struct vx_member *v = vx_arena_array(w->scratch, cap, sizeof *v);
-		if (m->n)
-			memcpy(v, m->v, m->n * sizeof *v);
-		m->v = v;
-		m->cap = cap;
-	}
+	if (m->n == m->cap)
+		m->v = vx_arena_grow(w->scratch, m->v, m->n, sizeof *m->v, &m->cap, 128);
 	m->v[m->n++] = (struct vx_member){vx_arena_strdup(w->keep, path), files, via_link};
 	return 0;
 }

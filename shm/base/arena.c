@@ -2,6 +2,8 @@
 
 #include "vx/assert.h"
 
+#include "vx/assert.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +108,17 @@ void *vx_arena_array(struct vx_arena *a, size_t count, size_t item_bytes)
 	if (__builtin_mul_overflow(count, item_bytes, &bytes))
 		out_of_memory(SIZE_MAX);
 	return vx_arena_alloc(a, bytes);
+}
+
+void *vx_arena_grow(struct vx_arena *a, const void *v, uint32_t n, size_t item_bytes, uint32_t *cap, uint32_t first)
+{
+	vx_assert(*cap <= UINT32_MAX / 2);
+	*cap = *cap ? *cap * 2 : first;
+	void *r = vx_arena_array(a, *cap, item_bytes);
+
+	if (n)
+		memcpy(r, v, n * item_bytes);
+	return r;
 }
 
 void *vx_arena_dup(struct vx_arena *a, const void *p, size_t bytes)

@@ -47,14 +47,8 @@ static struct vx_seen *record(const struct vx_base_dir *base, const char *rel, e
 
 	if (!f)
 		return NULL;
-	if (f->n == f->cap) {
-		uint32_t cap = f->cap ? f->cap * 2 : 256;
-		struct vx_seen *v = vx_arena_array(f->arena, cap, sizeof *v);
-		if (f->n)
-			memcpy(v, f->v, f->n * sizeof *v);
-		f->v = v;
-		f->cap = cap;
-	}
+	if (f->n == f->cap)
+		f->v = vx_arena_grow(f->arena, f->v, f->n, sizeof *f->v, &f->cap, 256);
 	struct vx_seen *s = &f->v[f->n++];
 	*s = (struct vx_seen){.kind = kind};
 	if (*rel == '/')

@@ -9,16 +9,8 @@
 
 void vx_strlist_add(struct vx_strlist *l, struct vx_arena *a, const char *s)
 {
-	if (l->n == l->cap) {
-		vx_assert(l->cap <= UINT32_MAX / 2);
-		uint32_t cap = l->cap ? l->cap * 2 : 8;
-		const char **v = vx_arena_array(a, cap, sizeof *v);
-
-		if (l->n)
-			memcpy(v, l->v, l->n * sizeof *v);
-		l->v = v;
-		l->cap = cap;
-	}
+	if (l->n == l->cap)
+		l->v = vx_arena_grow(a, l->v, l->n, sizeof *l->v, &l->cap, 8);
 	l->v[l->n++] = s;
 }
 
@@ -43,6 +35,29 @@ void vx_strlist_sort_unique(struct vx_strlist *l)
 		if (!kept || strcmp(l->v[kept - 1], l->v[i]) != 0)
 			l->v[kept++] = l->v[i];
 	l->n = kept;
+}
+
+bool vx_name_matches(const char *pattern, const char *name)
+{
+	const char *star = NULL, *resume = NULL;
+
+	while (*name) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			resume = name;
+		} else if (*pattern == *name) {
+			pattern++;
+			name++;
+		} else if (star) {
+			pattern = star;
+			name = ++resume;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return *pattern == '\0';
 }
 
 bool vx_strs_has(struct vx_strs s, const char *x)

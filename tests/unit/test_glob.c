@@ -135,6 +135,21 @@ static void negation_subtracts_wherever_it_stands(void **state)
 	assert_true(vx_globset_empty(compile(VX_DIALECT_VX, "!x")));
 }
 
+static void prefixes_that_walks_start_at(void **state)
+{
+	(void)state;
+	const struct vx_globset *s = compile(VX_DIALECT_VX, "a/b/* a ab/* a/c/x ab/* x/.git/* .vx/y .github/* x/.vxx");
+	static const bool covered[] = {true, false, false, true, true, false, false, false, false};
+	static const bool own[] = {false, false, false, false, false, true, true, false, false};
+	for (uint32_t i = 0; i < 9; i++) {
+		assert_int_equal(vx_globset_prefix_covered(s, i), covered[i]);
+		assert_int_equal(vx_globset_prefix_own(s, i), own[i]);
+	}
+	s = compile(VX_DIALECT_VX, "a *.c");
+	assert_true(vx_globset_prefix_covered(s, 0));
+	assert_false(vx_globset_prefix_covered(s, 1));
+}
+
 static void entries_one_by_one(void **state)
 {
 	(void)state;
@@ -328,6 +343,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(braces, setup, teardown),
 		cmocka_unit_test_setup_teardown(escapes, setup, teardown),
 		cmocka_unit_test_setup_teardown(negation_subtracts_wherever_it_stands, setup, teardown),
+		cmocka_unit_test_setup_teardown(prefixes_that_walks_start_at, setup, teardown),
 		cmocka_unit_test_setup_teardown(entries_one_by_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(reach_prunes, setup, teardown),
 		cmocka_unit_test_setup_teardown(overlap, setup, teardown),

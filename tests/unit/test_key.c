@@ -1,4 +1,4 @@
-/* Keys: the input set, every part of a key, rechecks, what runs change. */
+/* Keys: the input set, every part of a key. */
 #include "keytest.h"
 
 #include <errno.h>
@@ -257,164 +257,6 @@ static void literal_that_git_ignores(void **state)
 	kt_close(&t);
 }
 
-static void check_moved(struct vx_keyer *k, const struct vx_key_record *r, const char *want)
-{
-	char what[256] = "";
-	assert_int_equal(vx_key_recheck(k, r, what, sizeof what), want != NULL);
-	assert_string_equal(what, want ? want : "");
-}
-
-static int no_blob(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n)
-{
-	(void)self, (void)space, (void)key, (void)key_n, (void)a, (void)ret, (void)ret_n;
-	return -ENOENT;
-}
-
-static int drop_blob(void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n)
-{
-	(void)self, (void)space, (void)key, (void)key_n, (void)val, (void)n;
-	return 0;
-}
-
-static uint32_t lists_of(const struct vx_keyer *k)
-{
-	struct vx_keyer_stats st;
-	vx_keyer_stats(k, &st);
-	return st.lists;
-}
-
-/* Directories and rules that have not moved since the run began need not be listed again for a recheck; any that has is. */
-static void recheck_without_lists(void **state)
-{
-	(void)state;
-	struct kt t;
-	struct vx_key_memory nothing = {NULL, no_blob, drop_blob};
-	kt_open(&t);
-	t.o.memory = &nothing;
-	vxt_write(t.dir, "p/a/src/f", "1");
-	vxt_write(t.dir, "p/a/src/sub/g", "1");
-	vxt_write(t.dir, "p/a/one", "1");
-	vxt_write(t.dir, "p/a/package.json", "{}");
-	vxt_write(t.dir, ".gitignore", "*.log\n");
-	kt_project(&t, "a", "p/a", "");
-	kt_task(&t, 0, "t", "src/** one two", "dist/**", "");
-	usleep(50000); /* older than a tick */
-	struct vx_keyer *k = kt_keyer(&t);
-	const struct vx_key_record *r = kt_compute(k, 0);
-	uint32_t n = lists_of(k);
-	check_moved(k, r, NULL);
-	vxt_write(t.dir, "p/a/dist/out", "1"); /* what the task does */
-	check_moved(k, r, NULL);
-	kt_sh(&t, "printf 2 >p/a/src/f");
-	check_moved(k, r, "p/a/src/f");
-	assert_int_equal(lists_of(k), n);
-	vx_keyer_free(k);
-	static const char *const edits[][3] = {
-		{"touch p/a/src/sub/new", "rm p/a/src/sub/new", "p/a/src/sub/new"},
-		{"touch p/a/two", "rm p/a/two", "p/a/two"},
-		{"mv p/a/one p/a/gone", "mv p/a/gone p/a/one", "p/a/one"},
-		{"mv p/a/src/sub p/a/src/f p/a", "mv p/a/sub p/a/f p/a/src", "p/a/src/f"},
-		{"mv p q; ln -s q p", "rm p; mv q p", "p/a/one"},
-		{"echo sub >p/.gitignore", "rm p/.gitignore", "p/a/src/sub/g"},
-		{"echo sub >.gitignore", "echo '*.log' >.gitignore", "p/a/src/sub/g"},
-		{"mkdir p/a/two; touch p/a/two/x", "rm -r p/a/two", "p/a/two/x"},
-	};
-	for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-		usleep(50000);
-		k = kt_keyer(&t);
-		r = kt_compute(k, 0);
-		check_moved(k, r, NULL);
-		kt_sh(&t, edits[i][0]);
-		check_moved(k, r, edits[i][2]);
-		kt_sh(&t, edits[i][1]);
-		vx_keyer_free(k);
-	}
-	kt_close(&t);
-}
-
-static void recheck(void **state)
-{
-	(void)state;
-	struct kt t;
-	kt_open(&t);
-	vxt_write(t.dir, "a/src/f", "1");
-	vxt_write(t.dir, "a/package.json", "{}");
-	vxt_write(t.dir, ".gitignore", "*.log\n");
-	kt_project(&t, "a", "a", "");
-	kt_task(&t, 0, "t", "src/**", "src/gen/**", "");
-	kt_task(&t, 0, "ws", "src/f", "", "")->cache.workspace_files = kt_list(&t, "shared/**");
-	struct vx_keyer *k = kt_keyer(&t);
-	const struct vx_key_record *r = kt_compute(k, 0), *ws = kt_compute(k, 1);
-	check_moved(k, r, NULL);
-	vxt_write(t.dir, "a/src/x.log", "1");
-	vxt_write(t.dir, "a/src/gen/out", "1");
-	vxt_write(t.dir, "b/new", "1");
-	kt_sh(&t, "cp -p a/src/f was && cp -p a/package.json manifest");
-	kt_sh(&t, "touch a/src/f");
-	check_moved(k, r, "a/src/f"); /* there may have been other bytes for a while */
-	kt_sh(&t, "printf 2 >a/src/f");
-	check_moved(k, r, "a/src/f");
-	kt_sh(&t, "printf 1 >a/src/f");
-	check_moved(k, r, "a/src/f");
-	kt_sh(&t, "touch -r was a/src/f; ln a/src/f link; rm link");
-	check_moved(k, r, NULL);
-	kt_sh(&t, "printf '{}' >a/package.json");
-	check_moved(k, r, "a/package.json");
-	kt_sh(&t, "touch -r manifest a/package.json");
-	check_moved(k, r, NULL);
-	kt_sh(&t, "chmod +x a/src/f");
-	check_moved(k, r, "a/src/f");
-	kt_sh(&t, "chmod -x a/src/f");
-	vxt_write(t.dir, "a/src/came", "");
-	check_moved(k, r, "a/src/came");
-	kt_sh(&t, "rm a/src/came; mv a/src/f a/src/g");
-	check_moved(k, r, "a/src/f");
-	kt_sh(&t, "mv a/src/g a/src/f; mv a/src real; ln -s ../real a/src");
-	check_moved(k, r, "a/src/f");
-	kt_sh(&t, "rm a/src; mv real a/src");
-	check_moved(k, r, NULL);
-	vxt_write(t.dir, "yarn.lock", "");
-	check_moved(k, r, "yarn.lock");
-	kt_sh(&t, "rm yarn.lock");
-	kt_sh(&t, "printf '{ }' >a/package.json");
-	check_moved(k, r, "a/package.json");
-	kt_sh(&t, "cat manifest >a/package.json; touch -r manifest a/package.json");
-	check_moved(k, r, NULL);
-	check_moved(k, ws, NULL);
-	vxt_write(t.dir, "shared/new", "");
-	check_moved(k, ws, "shared/new");
-	vx_keyer_free(k);
-	kt_close(&t);
-}
-
-static void runs_are_seen_by_later_keys(void **state)
-{
-	(void)state;
-	struct kt t;
-	kt_open(&t);
-	vxt_write(t.dir, "a/src/f", "1");
-	vxt_write(t.dir, "b/f", "1");
-	kt_project(&t, "a", "a", "");
-	kt_project(&t, "b", "b", "");
-	kt_task(&t, 0, "gen", "src/f", "src/gen/**", "");
-	kt_task(&t, 0, "build", "src/**", "dist/**", "0");
-	kt_task(&t, 1, "other", "f", "", "");
-	kt_task(&t, 1, "free", NULL, NULL, "");
-	struct vx_keyer *k = kt_keyer(&t);
-	kt_compute(k, 0);
-	assert_false(vx_key_stable(k, 1));
-	vxt_write(t.dir, "a/src/gen/x", "1");
-	vx_keyer_ran(k, 0);
-	assert_string_equal(kt_paths(kt_compute(k, 1)), "a/src/f a/src/gen/x");
-	struct vx_digest was = kt_compute(k, 2)->key;
-	vxt_write(t.dir, "b/f", "22");
-	assert_true(kt_same(was, kt_compute(k, 2)->key)); /* nothing ran there: the old look holds */
-	vx_keyer_ran(k, 3);
-	assert_false(kt_same(was, kt_compute(k, 2)->key));
-	vx_keyer_free(k);
-	kt_close(&t);
-}
-
 static void not_a_repository(void **state)
 {
 	(void)state;
@@ -471,25 +313,6 @@ static void nested_repositories(void **state)
 }
 
 /* Untracked node_modules are no input, whatever stands in them; a submodule there is tracked, but what it does not track is not. */
-/* What was a repository when the run began and is a link to one now is a link. */
-static void nested_repository_behind_a_link(void **state)
-{
-	(void)state;
-	struct kt t;
-	char what[128] = "";
-	kt_open(&t);
-	kt_sh(&t, "git init -q a/lib && echo 1 >a/lib/f");
-	kt_project(&t, "a", "a", "");
-	kt_task(&t, 0, "t", "lib/**", "", "");
-	struct vx_keyer *k = kt_keyer(&t);
-	const struct vx_key_record *r = kt_compute(k, 0);
-	assert_string_equal(kt_paths(r), "a/lib/f");
-	kt_sh(&t, "mv a/lib a/real && ln -s real a/lib");
-	assert_int_equal(vx_key_recheck(k, r, what, sizeof what), 1);
-	vx_keyer_free(k);
-	kt_close(&t);
-}
-
 static void repositories_in_node_modules(void **state)
 {
 	(void)state;
@@ -670,13 +493,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(upstream_order_does_not_count),
 		cmocka_unit_test(failing_probe),
 		cmocka_unit_test(literal_that_git_ignores),
-		cmocka_unit_test(recheck),
-		cmocka_unit_test(recheck_without_lists),
-		cmocka_unit_test(runs_are_seen_by_later_keys),
 		cmocka_unit_test(not_a_repository),
 		cmocka_unit_test(why_entries_are_empty),
 		cmocka_unit_test(nested_repositories),
-		cmocka_unit_test(nested_repository_behind_a_link),
 		cmocka_unit_test(repositories_in_node_modules),
 		cmocka_unit_test(odd_names_and_modes),
 		cmocka_unit_test(explain),

@@ -135,11 +135,16 @@ static void test_pruned_before_commit(void **state)
 	lt_end(&t);
 }
 
-static bool read_artifact(const struct vx_io_step *s)
+static bool reads(const struct vx_io_step *s, const char *suffix)
 {
 	char proc[48], path[PATH_MAX] = "";
 	snprintf(proc, sizeof proc, "/proc/self/fd/%d", s->fd);
-	return s->op == VX_IO_READ && s->fd >= 0 && readlink(proc, path, sizeof path - 1) > 0 && vx_ends_with(path, VX_SUFFIX_TAR);
+	return s->op == VX_IO_READ && s->fd >= 0 && readlink(proc, path, sizeof path - 1) > 0 && vx_ends_with(path, suffix);
+}
+
+static bool read_artifact(const struct vx_io_step *s)
+{
+	return reads(s, VX_SUFFIX_TAR);
 }
 
 static const char damage[] =
@@ -195,9 +200,7 @@ static void test_shared_artifact_damaged(void **state)
 
 static bool read_output(const struct vx_io_step *s)
 {
-	char proc[48], path[PATH_MAX] = "";
-	snprintf(proc, sizeof proc, "/proc/self/fd/%d", s->fd);
-	return s->op == VX_IO_READ && s->fd >= 0 && readlink(proc, path, sizeof path - 1) > 0 && vx_ends_with(path, "/p/a/dist/one");
+	return reads(s, "/p/a/dist/one");
 }
 
 /* Outputs that change while they are being saved: what was read of them is no result. */

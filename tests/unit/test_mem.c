@@ -87,6 +87,23 @@ static void arena_zeroed_aligned_and_apart(void **state)
 	vx_arena_free(&a);
 }
 
+static void arena_grows_arrays(void **state)
+{
+	struct vx_arena a = {0};
+	uint32_t cap = 0, *v = NULL;
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++) {
+		if (i == cap)
+			v = vx_arena_grow(&a, v, i, sizeof *v, &cap, 3);
+		v[i] = i;
+	}
+	assert_int_equal(cap, 192);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(v[i], i);
+	vx_arena_free(&a);
+}
+
 static void arena_strings(void **state)
 {
 	struct vx_arena a = {0};
@@ -245,6 +262,7 @@ int main(void)
 		cmocka_unit_test(err_long_texts_are_cut),
 		cmocka_unit_test(err_names),
 		cmocka_unit_test(arena_zeroed_aligned_and_apart),
+		cmocka_unit_test(arena_grows_arrays),
 		cmocka_unit_test(arena_strings),
 		cmocka_unit_test(arena_refuses_impossible_sizes),
 		cmocka_unit_test(buf_appends),

@@ -55,6 +55,32 @@ static void comparing(void **state)
 	assert_false(vx_ends_with("c", "bc"));
 }
 
+static void names_with_stars(void **state)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool yes;
+	} v[] = {
+		{"web", "web", true},
+		{"web", "webs", false},
+		{"", "", true},
+		{"*", "", true},
+		{"*", "@a/b", true},
+		{"@a/*", "@a/b/c", true},
+		{"*b", "abab", true},
+		{"a*b*c", "a-b-b-c", true},
+		{"a*b*c", "a-c-b", false},
+		{"a**", "a", true},
+		{"?", "x", false},
+		{"A", "a", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+		if (vx_name_matches(v[i].pattern, v[i].name) != v[i].yes)
+			fail_msg("%s and %s", v[i].pattern, v[i].name);
+}
+
 static void nearest(void **state)
 {
 	const char *names[] = {"build", "test", "lint", "typecheck", "a"};
@@ -204,6 +230,7 @@ int main(void)
 		cmocka_unit_test(lists),
 		cmocka_unit_test(sorting_is_bytewise),
 		cmocka_unit_test(comparing),
+		cmocka_unit_test(names_with_stars),
 		cmocka_unit_test(nearest),
 		cmocka_unit_test(nearest_prefers_the_nearer_then_the_first),
 		cmocka_unit_test(numbers),
