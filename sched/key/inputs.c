@@ -1,4 +1,4 @@
-/* Which files a task's key answers for: docs/keys.md, "The input set". */
+/* Which files a task's key answers for: docs/keys.md, "Input files". */
 #include "key_int.h"
 
 #include "vx/fd.h"
