@@ -21,7 +21,8 @@ struct vx_arena {
 
 void *vx_arena_alloc(struct vx_arena *a, size_t bytes) __attribute__((malloc, returns_nonnull));
 void *vx_arena_array(struct vx_arena *a, size_t count, size_t item_bytes) __attribute__((malloc, returns_nonnull)); /* overflow-checked */
-/* For an array that grows: `v`, whose `n` items fill it, in twice the room (at first `first`); *cap becomes what fits. The old one is left to the arena. */
+/* For an array that grows: `v`, whose `n` items fill it, in twice the room (at first `first`); *cap becomes what fits. The old one is left to the
+ * arena. */
 void *vx_arena_grow(struct vx_arena *a, const void *v, uint32_t n, size_t item_bytes, uint32_t *cap, uint32_t first)
 	__attribute__((returns_nonnull, warn_unused_result));
 void *vx_arena_dup(struct vx_arena *a, const void *p, size_t bytes)

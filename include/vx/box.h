@@ -1,9 +1,9 @@
 /* The worker's handle on its box host, the process that builds sandboxes and spawns bubblewrap.
  *
- * A worker makes at most one box host, on its first sandboxed task (or VX_REQ_ARM), and keeps it. The host is an exec of the same binary in a user and a
- * mount namespace of its own; the worker writes its id maps, then both talk over a socket pair, one task at a time. The host polls the worker's
- * pidfd: when the worker dies, it kills and reaps everything and goes. If the host dies, the attempt under way ends as VX_BOX_LOST (its tree has
- * died with its pid namespace), and the next start makes a new host.
+ * A worker makes at most one box host, on its first sandboxed task (or VX_REQ_ARM), and keeps it. The host is an exec of the same binary in a user
+ * and a mount namespace of its own; the worker writes its id maps, then both talk over a socket pair, one task at a time. The host polls the worker's
+ * pidfd: when the worker dies, it kills and reaps everything and goes. If the host dies, the attempt under way ends as VX_BOX_LOST (its tree has died
+ * with its pid namespace), and the next start makes a new host.
  *
  *   vx_box_start   resolve, create placeholders, build the tree, spawn bwrap -> vx-init -> command. Returns when the request is handed over.
  *   vx_box_fd      is readable when vx_box_next has an event
@@ -36,7 +36,8 @@ enum vx_box_kind {
 int vx_box_new(const struct vx_box_opts *o, struct vx_box **ret); /* starts nothing yet */
 /* `out_fd`, `err_fd`: the write ends of the capture pipes; `in_fd`: stdin, -1 /dev/null. All stay the caller's. */
 int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err);
-/* Of the next start: cgroup.procs descriptors (-1 none, at most VX_BOX_MAX_CGROUPS) that what runs in the sandbox joins, bubblewrap included. Borrowed until then. */
+/* Of the next start: cgroup.procs descriptors (-1 none, at most VX_BOX_MAX_CGROUPS) that what runs in the sandbox joins, bubblewrap included.
+ * Borrowed until then. */
 void vx_box_join(struct vx_box *b, const int *procs_fds, uint32_t n);
 int vx_box_arm(struct vx_box *b, bool weaker, struct vx_err *err); /* `weaker`: the nested profile will do as well */
 int vx_box_fd(const struct vx_box *b);                             /* changes after a loss: ask before each poll; -1 while there is no host */

@@ -3,8 +3,8 @@
  * Events go in (vx_core_event), decisions come out (vx_core_next) until there is none; then the caller waits for the world to produce another event.
  * No clock, no I/O, no allocation after vx_core_new. Driven by the real loop and, in tests, by a simulator with a virtual clock.
  *
- * The caller carries out each decision and answers with the event named beside it. Everything it decides about a task is in its `struct vx_core_task`,
- * copied at vx_core_new; what only becomes known later (a late key's verdict) comes with an event.
+ * The caller carries out each decision and answers with the event named beside it. Everything it decides about a task is in its `struct
+ * vx_core_task`, copied at vx_core_new; what only becomes known later (a late key's verdict) comes with an event.
  *
  *   DO_KEY      compute the task's key now, probe the store                 -> EV_KEYED
  *   DO_RESTORE  confirm the hit: up to date or restore                      -> EV_RESTORED (ok, or damaged: the task becomes a miss)
@@ -15,39 +15,44 @@
  *   DO_DONE     the task's result is final; report it (groups are not told)
  *   DO_END      everything has settled; exit with `code`
  *
- * How to drive it: after vx_core_new, and after every event (or batch of events), call vx_core_next until it returns false. Decisions are made as they are
- * fetched: what an event makes moot (a queued stop of a task that has exited) never comes out. Exactly what to answer:
+ * How to drive it: after vx_core_new, and after every event (or batch of events), call vx_core_next until it returns false. Decisions are made as
+ * they are fetched: what an event makes moot (a queued stop of a task that has exited) never comes out. Exactly what to answer:
  *
- *   - Every DO_RUN ends in exactly one EV_EXITED or EV_LOST, whatever stops were sent in between; a DO_STOP may come for a task whose EV_STARTED has not come
- *     yet. An attempt that could not be started at all is EV_EXITED with ok = false (a failed attempt), or EV_LOST when its worker died.
+ *   - Every DO_RUN ends in exactly one EV_EXITED or EV_LOST, whatever stops were sent in between; a DO_STOP may come for a task whose EV_STARTED has
+ *     not come yet. An attempt that could not be started at all is EV_EXITED with ok = false (a failed attempt), or EV_LOST when its worker died.
  *   - attempt counts from 1 and grows with every DO_RUN of the task, re-runs of lost ones included, so that it tells frames of a dead attempt apart.
  *     DO_RETRY names the attempt that has ended (failed or lost); its DO_RUN comes when a slot is free.
- *   - DO_KEY is never asked for a group: make a late group's key when a dependent's key folds it. Where an upstream has no key (its own could not be made, and the
- *     policy is always), answer VX_V_NOCACHE.
- *   - A persistent task without waits_ready is ready by EV_STARTED, one with it by EV_READY; its slot is free from then on, and its DO_DONE comes when it exits.
- *     EV_READY of any other task, or too late, is ignored. Readiness and task time limits are the caller's: stop the task, then EV_EXITED with ok = false.
- *   - A task to be saved is DO_DONE when it is captured (or when EV_SETTLED comes without EV_CAPTURED), so that its report can say "not saved"; others are DO_DONE
- *     at once. EV_SETTLED may thus follow DO_DONE, and must: exactly one per DO_SAVE. A save counts against save_lane until then. A failed save is no failure.
- *   - `moved` on EV_STARTED, EV_EXITED, EV_CAPTURED or EV_SETTLED: the key of this result no longer stands (its inputs moved while it ran, or it runs without its
- *     sandbox): what runs after it, or beside it if it serves, is unsaved too.
- *   - EV_INTERRUPT: decisions that start something stop coming; what the core had queued ends as aborted (saves not handed out are dropped, their tasks
- *     succeeded). Answers to KEY, RESTORE, RUN and SAVE that are under way are still owed. Arm the grace timer at the first EV_INTERRUPT.
- *   - DO_STOP with SIGTERM outside an interrupt is the end of a persistent task: arm a grace timer for it, then EV_GRACE_OVER with its `task`. For the
- *     interrupt's timer `task` is VX_CORE_ALL. One that comes too late is ignored.
+ *   - DO_KEY is never asked for a group: make a late group's key when a dependent's key folds it. Where an upstream has no key (its own could not be
+ *     made, and the policy is always), answer VX_V_NOCACHE.
+ *   - A persistent task without waits_ready is ready by EV_STARTED, one with it by EV_READY; its slot is free from then on, and its DO_DONE comes
+ *     when it exits. EV_READY of any other task, or too late, is ignored. Readiness and task time limits are the caller's: stop the task, then
+ *     EV_EXITED with ok = false.
+ *   - A task to be saved is DO_DONE when it is captured (or when EV_SETTLED comes without EV_CAPTURED), so that its report can say "not saved";
+ *     others are DO_DONE at once. EV_SETTLED may thus follow DO_DONE, and must: exactly one per DO_SAVE. A save counts against save_lane until then.
+ *     A failed save is no failure.
+ *   - `moved` on EV_STARTED, EV_EXITED, EV_CAPTURED or EV_SETTLED: the key of this result no longer stands (its inputs moved while it ran, or it runs
+ *     without its sandbox): what runs after it, or beside it if it serves, is unsaved too.
+ *   - EV_INTERRUPT: decisions that start something stop coming; what the core had queued ends as aborted (saves not handed out are dropped, their
+ *     tasks succeeded). Answers to KEY, RESTORE, RUN and SAVE that are under way are still owed. Arm the grace timer at the first EV_INTERRUPT.
+ *   - DO_STOP with SIGTERM outside an interrupt is the end of a persistent task: arm a grace timer for it, then EV_GRACE_OVER with its `task`. For
+ *     the interrupt's timer `task` is VX_CORE_ALL. One that comes too late is ignored.
  *   - DO_DONE comes exactly once for every task that is not a group. DO_END is last, once.
  *
  * Rules (docs/running.md tells them to users):
- *   - Only executing tasks hold slots. Ready order is longest remaining path first; where durations are known for some, an unknown one counts as their mean;
- *     then more transitive dependents first, then declaration order. Confirmed hits take part in none of this: they restore at once, restore_lane many.
+ *   - Only executing tasks hold slots. Ready order is longest remaining path first; where durations are known for some, an unknown one counts as
+ *     their mean; then more transitive dependents first, then declaration order. Confirmed hits take part in none of this: they restore at once,
+ *     restore_lane many.
  *   - The first ready task that does not fit (cpus, memory, exclusive) holds everything behind it back, so that nothing small can pass it for ever.
  *   - Memory is admitted against memory_bytes; a task that asks for more, or is exclusive, shares the slots with nobody. When no slot is taken the
  *     first one is admitted whatever servers keep in memory.
  *   - A persistent task starts only if it was requested or a direct dependent (through groups) will execute; a dependent whose key is late counts as
- *     one that will. Nobody depends on it and it was not requested: it is never started (tasks started "with" another must be marked requested). A requested
- *     group stands for the persistent tasks below it. One that was not requested is stopped when nothing downstream of it is left to execute, be it direct or
- *     not; the requested ones are stopped likewise once one of them has exited. Stopped so, it succeeded whatever its exit; stopped before ready: aborted.
- *   - deps-ok: what depends on a failure is skipped at once. never: nothing more is started nor retried, confirmed hits are still restored, what is left is
- *     skipped or aborted, servers are stopped. always: dependents run unsaved (also those further down); a late key is still asked for and may hit.
+ *     one that will. Nobody depends on it and it was not requested: it is never started (tasks started "with" another must be marked requested). A
+ *     requested group stands for the persistent tasks below it. One that was not requested is stopped when nothing downstream of it is left to
+ *     execute, be it direct or not; the requested ones are stopped likewise once one of them has exited. Stopped so, it succeeded whatever its exit;
+ *     stopped before ready: aborted.
+ *   - deps-ok: what depends on a failure is skipped at once. never: nothing more is started nor retried, confirmed hits are still restored, what is
+ *     left is skipped or aborted, servers are stopped. always: dependents run unsaved (also those further down); a late key is still asked for and
+ *     may hit.
  *   - A damaged hit becomes a miss, and everything that its being a hit had decided is decided again.
  *   - EV_LOST: run again once without counting as a retry, then failed; a server that was ready has failed at once. */
 #ifndef VX_CORE_H

@@ -24,7 +24,7 @@ struct vx_err;
 /* A fully resolved command. */
 struct vx_task_desc {
 	uint32_t task;    /* the scheduler's task index */
-	uint16_t attempt; /* from 0 */
+	uint16_t attempt; /* from 1 */
 	const char *id;   /* "project#task" */
 	struct vx_strs
 		argv; /* what to execute: {"/bin/sh","-c","..."} or a command taken apart; argv[0] is looked up on the PATH in env when without '/' */

@@ -1,8 +1,8 @@
 /* What planning looked at: every file read, directory listed and absence seen, so that a later run can prove that nothing of it changed.
  *
- * All file access of sched/workspace and sched/config goes through vx_seen_read, vx_seen_list, vx_seen_names, vx_seen_exists and vx_seen_is_dir. Where a recorder is in use
- * (vx_facts_use), each call leaves one fact in it: path, kind and the stat that the file had before and after it was read. A fact whose two
- * stats differ makes the record `unstable`: the plan is right for this run but no snapshot may be built on it.
+ * All file access of sched/workspace and sched/config goes through vx_seen_read, vx_seen_list, vx_seen_names, vx_seen_exists and vx_seen_is_dir.
+ * Where a recorder is in use (vx_facts_use), each call leaves one fact in it: path, kind and the stat that the file had before and after it was read.
+ * A fact whose two stats differ makes the record `unstable`: the plan is right for this run but no snapshot may be built on it.
  *
  * One recorder at a time per process, used by the planning thread only; NULL turns recording off. Facts and their paths live in the arena
  * given to vx_facts_init. Paths are absolute. A path may occur more than once with equal content. */

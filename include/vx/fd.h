@@ -17,16 +17,17 @@ ssize_t vx_read(int fd, void *p, size_t n);         /* one read, EINTR retried *
 ssize_t vx_read_full(int fd, void *p, size_t n);    /* until n bytes or end; returns the count */
 int vx_write_full(int fd, const void *p, size_t n); /* all of it */
 
-/* Appends the whole file to b. -EFBIG when b's maximum is passed, -EISDIR, -ENOENT, -EINVAL for what is neither a regular file nor a character device (a fifo in
- * a file's place would hang us). A file that grows while read is read to its new end. */
+/* Appends the whole file to b. -EFBIG when b's maximum is passed, -EISDIR, -ENOENT, -EINVAL for what is neither a regular file nor a character device
+ * (a fifo in a file's place would hang us). A file that grows while read is read to its new end. */
 int vx_read_file(int dirfd, const char *path, struct vx_buf *b);
-/* Writes beside and renames; no temporary is left behind on failure. Atomic for other processes; not synced to the disk. `mode` is subject to the umask. */
+/* Writes beside and renames; no temporary is left behind on failure. Atomic for other processes; not synced to the disk. `mode` is subject to the
+ * umask. */
 int vx_write_file_atomic(int dirfd, const char *path, const void *p, size_t n, mode_t mode);
 int vx_readlink(int dirfd, const char *path, char *ret, size_t cap); /* NUL-terminated; returns the length; -ENAMETOOLONG */
 
 int vx_mkdir_p(int dirfd, const char *path, mode_t mode); /* existing directories are fine */
-/* Removes a file or a tree. Never follows a link, never enters a mount (-EBUSY), takes any depth with few descriptors, gives itself permissions on its own
- * directories; absent is fine. It goes on past what it cannot remove and returns the first reason. -EINVAL for ".", ".." and "/". */
+/* Removes a file or a tree. Never follows a link, never enters a mount (-EBUSY), takes any depth with few descriptors, gives itself permissions on
+ * its own directories; absent is fine. It goes on past what it cannot remove and returns the first reason. -EINVAL for ".", ".." and "/". */
 int vx_rm_rf(int dirfd, const char *path);
 int vx_pipe(int ret[2]);
 int vx_eventfd(void); /* non-blocking, starts at 0 */

@@ -1,7 +1,8 @@
 /* Between the pool and its fork server: descriptors, arguments, control messages.
  *
- * The pool executes /proc/self/exe as   vx -forkserver SLOTS INIT BWRAP   with the descriptors below, in a session of its own, in "/". INIT is "1" when
- * vx-init's descriptor is there, else "0"; BWRAP is "" when there is none. Everything else that vx was started with is closed, so that no task sees it. Control messages are single packets on a SOCK_SEQPACKET pair; VX_FS_FORK carries the slot's request eventfd (SCM_RIGHTS).
+ * The pool executes /proc/self/exe as `vx -forkserver SLOTS INIT BWRAP` with the descriptors below, in a session of its own, in "/". INIT is "1" when
+ * vx-init's descriptor is there, else "0"; BWRAP is "" when there is none. Everything else that vx was started with is closed, so that no task sees
+ * it. Control messages are single packets on a SOCK_SEQPACKET pair; VX_FS_FORK carries the slot's request eventfd (SCM_RIGHTS).
  *
  *   pool -> fork server   FORK    create the worker of `slot`, its `generation`th
  *                         KILL    SIGKILL to the worker of `slot` if it is still of that generation

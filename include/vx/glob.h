@@ -1,10 +1,10 @@
 /* Globs: compiled once, matched many times.
  *
  * A set is the list as written: plain entries select, `!` entries subtract wherever they stand. Wildcards: `*` (not '/'), `**` (whole components),
- * `?` (one character), `{a,b}` (nests; braces without a comma of their own are literal); brackets are literal; a backslash makes the next byte literal.
- * Wildcards match leading dots. An entry without wildcards, or one that ends in '/', names a whole directory tree too. Paths are bytes, relative to the set's
- * base directory, without leading "./". The turbo dialect has classes `[a-z]`, `foo**` for `foo*` and what lies below, negations that take
- * whole trees, and lexical ".."; a ".." that leaves the base is -EINVAL in both.
+ * `?` (one character), `{a,b}` (nests; braces without a comma of their own are literal); brackets are literal; a backslash makes the next byte
+ * literal. Wildcards match leading dots. An entry without wildcards, or one that ends in '/', names a whole directory tree too. Paths are bytes,
+ * relative to the set's base directory, without leading "./". The turbo dialect has classes `[a-z]`, `foo**` for `foo*` and what lies below,
+ * negations that take whole trees, and lexical ".."; a ".." that leaves the base is -EINVAL in both.
  *
  * Sets are immutable once compiled: any thread may match. Errors: -E2BIG more than VX_MAX_GLOB_ARMS alternatives, -ENAMETOOLONG, -EINVAL. */
 #ifndef VX_GLOB_H
@@ -41,9 +41,9 @@ bool vx_globset_prefix_own(const struct vx_globset *s, uint32_t i);
 bool vx_globset_overlap(const struct vx_globset *x, const char *base_x, const struct vx_globset *y, const char *base_y);
 
 /* Walks the file system below base_fd for what matches: files, symlinks (not followed) and empty directories. Never enters .git or .vx, and
- * node_modules only where a pattern names it (turbo: or has a literal directory in front of its first wildcard). Starts at the literal prefixes, so what cannot
- * match is not listed. Calls back with the path relative to base_fd; a callback's non-zero return ends the walk and is
- * returned. Unreadable directory: -errno. Order: bytewise by path. */
+ * node_modules only where a pattern names it (turbo: or has a literal directory in front of its first wildcard). Starts at the literal prefixes, so
+ * what cannot match is not listed. Calls back with the path relative to base_fd; a callback's non-zero return ends the walk and is returned.
+ * Unreadable directory: -errno. Order: bytewise by path. */
 struct vx_glob_hit {
 	const char *path;
 	size_t len;

@@ -1,7 +1,8 @@
 /* The task graph: dependsOn resolved, closed over what was requested, checked.
  *
- * Forms: name, ^name, pkg#name, name.*, ^name.* (docs/config.md). Errors: a missing target with a suggestion, a cycle that prints its path, overlapping
- * outputs, inputs that reach another task's outputs, an inputs.tasks entry that no dependsOn names, VX_MAX_TASKS, VX_MAX_TASK_DEPS. Pure: no I/O. */
+ * Forms: name, ^name, pkg#name, name.*, ^name.* (docs/config.md). Errors: a missing target with a suggestion, a cycle that prints its path,
+ * overlapping outputs, inputs that reach another task's outputs, an inputs.tasks entry that no dependsOn names, VX_MAX_TASKS, VX_MAX_TASK_DEPS. Pure:
+ * no I/O. */
 #ifndef VX_GRAPH_H
 #define VX_GRAPH_H
 

@@ -9,10 +9,11 @@
  *   9        the command's stderr
  *   10       where bubblewrap made the binds itself: what must have been bound, a memfd (struct vx_init_checks); else not open
  *
- * Sequence: READY once vx-init runs and has seen that it is pid 1 of a namespace and filtered (else FAILED, and nothing has run); it waits for VX_INIT_GO (the box host mounts meanwhile); STARTED when the command has been executed, or FAILED; EXITED when the command has ended, everything that it
- * left has been killed and reaped, and nothing but vx-init is alive. Then vx-init exits, and the namespace with it. When the control socket ends
- * (the box host died) vx-init exits at once. Commands are signals to pass on to everything inside; SIGKILL is not among them: for
- * that the box host kills vx-init itself. */
+ * Sequence: READY once vx-init runs and has seen that it is pid 1 of a namespace and filtered (else FAILED, and nothing has run); it waits for
+ * VX_INIT_GO (the box host mounts meanwhile); STARTED when the command has been executed, or FAILED; EXITED when the command has ended, everything
+ * that it left has been killed and reaped, and nothing but vx-init is alive. Then vx-init exits, and the namespace with it. When the control socket
+ * ends (the box host died) vx-init exits at once. Commands are signals to pass on to everything inside; SIGKILL is not among them: for that the box
+ * host kills vx-init itself. */
 #ifndef VX_INITPROTO_H
 #define VX_INITPROTO_H
 

@@ -1,10 +1,11 @@
 /* JSON and JSONC, by json-c. The only file that includes json-c is shm/base/json.c.
  *
  * Values are reference-free trees: a parsed or built root is owned by its maker and freed with vx_json_free, children are borrowed from it.
- * Parsing is strict RFC 8259 for JSON; VX_JSON_COMMENTS also takes comments and trailing commas (JSONC). A byte order mark and CRLF are fine. Depth is
- * bounded by VX_MAX_JSON_DEPTH; of duplicate keys the last is kept, or with VX_JSON_UNIQUE the second is an error. Errors name line and column (in characters, from 1), what was expected and what was found: -EINVAL;
- * -E2BIG too deep; -EFBIG above VX_MAX_CONFIG_BYTES. Strings may hold bytes that are not UTF-8, and NUL (\u0000), names may not hold NUL. Integers beyond
- * 64 bits are doubles that keep their digits when written. Asking a value for what it is not gives 0, false, NULL. One thread per tree at a time. */
+ * Parsing is strict RFC 8259 for JSON; VX_JSON_COMMENTS also takes comments and trailing commas (JSONC). A byte order mark and CRLF are fine. Depth
+ * is bounded by VX_MAX_JSON_DEPTH; of duplicate keys the last is kept, or with VX_JSON_UNIQUE the second is an error. Errors name line and column (in
+ * characters, from 1), what was expected and what was found: -EINVAL; -E2BIG too deep; -EFBIG above VX_MAX_CONFIG_BYTES. Strings may hold bytes that
+ * are not UTF-8, and NUL (\u0000), names may not hold NUL. Integers beyond 64 bits are doubles that keep their digits when written. Asking a value
+ * for what it is not gives 0, false, NULL. One thread per tree at a time. */
 #ifndef VX_JSON_H
 #define VX_JSON_H
 

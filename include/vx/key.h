@@ -3,7 +3,8 @@
  *   vx_keyer_new      takes workspace and graph; reads file lists and ids (git's index and our scan; git itself where those do not suffice)
  *   vx_key_stable     may this task be keyed before anything has run? (reach of upstream writers)
  *   vx_key_compute    makes the record of one task; its key_deps must have theirs
- *   vx_keyer_ran      a command has run (pass or fail), or its outputs have been restored: what may be written is read anew by later vx_key_compute calls
+ *   vx_keyer_ran      a command has run (pass or fail), or its outputs have been restored: what may be written is read anew by later vx_key_compute
+ *                     calls
  *   vx_key_recheck    have the inputs of a record moved since? on any thread
  *   vx_keyer_remember keeps what makes the next run cheaper (identities, directories) in opts.memory
  *
@@ -63,11 +64,11 @@ struct vx_key_memory {
 	int (*put)(void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n);
 };
 
-/* Lists the files of a workspace on threads of its own while the plan is still being made: it needs nothing of the plan, and takes as long. Handed to the keyer
- * (opts.ahead), which waits for it; what could not be listed this way is listed by the keyer as ever. NULL where it would not pay.
- * With `index_alone` it goes no further than git's index, which is read while an earlier plan is proven: the keyer, which knows what earlier runs have
- * remembered, lists more cheaply. vx_ahead_list: there is no such plan, the files are to be listed too.
- * The caller frees it after vx_keyer_new, or instead of it. */
+/* Lists the files of a workspace on threads of its own while the plan is still being made: it needs nothing of the plan, and takes as long. Handed to
+ * the keyer (opts.ahead), which waits for it; what could not be listed this way is listed by the keyer as ever. NULL where it would not pay. With
+ * `index_alone` it goes no further than git's index, which is read while an earlier plan is proven: the keyer, which knows what earlier runs have
+ * remembered, lists more cheaply. vx_ahead_list: there is no such plan, the files are to be listed too. The caller frees it after vx_keyer_new, or
+ * instead of it. */
 struct vx_ahead;
 struct vx_ahead *vx_ahead_start(const char *root, bool index_alone);
 void vx_ahead_list(struct vx_ahead *h);
@@ -99,12 +100,12 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const 
 void vx_keyer_free(struct vx_keyer *k);
 bool vx_key_stable(struct vx_keyer *k, uint32_t task);
 int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record **ret, struct vx_err *err);
-/* A key that was taken over from a snapshot comes without its inputs (n_inputs is 0). This lists them: to be called in front of the command whose result is to
- * be saved, since vx_key_recheck needs them. Nothing happens where they are there already. -errno as vx_key_compute. */
+/* A key that was taken over from a snapshot comes without its inputs (n_inputs is 0). This lists them: to be called in front of the command whose
+ * result is to be saved, since vx_key_recheck needs them. Nothing happens where they are there already. -errno as vx_key_compute. */
 int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err);
 const struct vx_key_record *vx_key_get(const struct vx_keyer *k, uint32_t task); /* NULL before vx_key_compute */
-/* Of an entry that is among a record's empty_globs; `workspace`: it stands in workspaceFiles. For saying it when the task has run: the files are looked at as
- * they are now, and the disk is walked. */
+/* Of an entry that is among a record's empty_globs; `workspace`: it stands in workspaceFiles. For saying it when the task has run: the files are
+ * looked at as they are now, and the disk is walked. */
 enum vx_key_empty {
 	VX_EMPTY_MEANT, /* it matches what is left out on purpose: own outputs, what a `!` takes away; or, of a definition for all packages, in another one */
 	VX_EMPTY_IGNORED, /* it matches only what git ignores */

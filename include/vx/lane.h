@@ -1,16 +1,17 @@
 /* The lanes: cleaning, checking, restoring and saving, off the CPU slots.
  *
- * One object with its own threads and one I/O interface in two implementations (blocking; io_uring with VX_IO=uring, where it is not forbidden). Requests are queued, results come as events:
+ * One object with its own threads and one I/O interface in two implementations (blocking; io_uring with VX_IO=uring, where it is not forbidden).
+ * Requests are queued, results come as events:
  *
  *   vx_lane_clean    removes a task's declared outputs before an attempt               -> CLEANED
- *   vx_lane_check    is a hit's every output in place? stats only, many at once        -> CHECKED (in place) or goes on to restore
- *   vx_lane_restore  verify, stage, replace: the tree ends bit-identical to the entry  -> RESTORED (ok, or the entry was damaged and is gone)
+ *   vx_lane_restore  is every output in place? else verify, stage, replace: the tree ends bit-identical to the entry
+ *                                                                                      -> RESTORED (ok, or the entry was damaged and is gone)
  *   vx_lane_save     resolve outputs, read, check the inputs again, pack, write, rename, commit -> CAPTURED, then SETTLED; or SETTLED alone
  *
  * At most 2 x slots saves and as many restores are under way (and no more than threads pay for: about the CPUs), the rest queue first in first out; bytes held in
- * memory have a limit (VX_LANE_BUDGET_BYTES). Rows are committed in groups while saves follow each other (within 400 ms), at once otherwise; vx_lane_flush ends a wait. A
- * failed save leaves no temporary and no row; it is told once per cause (the text of later events of the same cause is empty; vx_lane_stats has the count). Nothing here follows a symlink out of the tree
- * (openat2 beneath). Paths in requests are root-relative.
+ * memory have a limit (VX_LANE_BUDGET_BYTES). Rows are committed in groups while saves follow each other (within 400 ms), at once otherwise;
+ * vx_lane_flush ends a wait. A failed save leaves no temporary and no row; it is told once per cause (the text of later events of the same cause is
+ * empty; vx_lane_stats has the count). Nothing here follows a symlink out of the tree (openat2 beneath). Paths in requests are root-relative.
  *
  * Ownership: request strings and callbacks' args stay the caller's and must live until the request's last event. Events own their buffers until the
  * next vx_lane_next. Thread rule: requests and vx_lane_next from one thread; callbacks (tracked, recheck) are called on lane threads. */

@@ -6,11 +6,12 @@
  *   vx_pool_next    yields one event at a time, never blocks
  *   vx_pool_end     asks everyone to go, waits, kills what is left; after it nothing that the pool started is alive
  *
- * Processes (design.md, "Processes"): scheduler, fork server and workers are child subreapers; fork server and workers lead their own sessions and
+ * Processes (docs/architecture.md): scheduler, fork server and workers are child subreapers; fork server and workers lead their own sessions and
  * poll their parent's pidfd. When the parent dies they kill and reap all their children, and exit. When a worker dies unexpectedly, the fork
  * server sweeps the orphans that it received, the pool reports the slot's task as VX_POOL_LOST, and the slot's next run forks a new worker. A task
- * that lay in the ring of a worker dying idle, and was provably never taken out, is not lost: a new worker gets it, once. When the fork server dies, the pool sweeps, reports every running task lost, and starts one replacement; when that dies too, vx_pool_run answers
- * -EPIPE for ever. Slots below `slots` of vx_pool_opts are all equal; the caller chooses which slot runs what, one task at a time in each.
+ * that lay in the ring of a worker dying idle, and was provably never taken out, is not lost: a new worker gets it, once. When the fork server dies,
+ * the pool sweeps, reports every running task lost, and starts one replacement; when that dies too, vx_pool_run answers -EPIPE for ever. Slots below
+ * `slots` of vx_pool_opts are all equal; the caller chooses which slot runs what, one task at a time in each.
  *
  * Whose children are swept. When a fork server has died, what it leaves comes to this process as orphans, and the pool kills and reaps every child
  * of the MAIN thread (orphans always arrive there) but
@@ -26,8 +27,8 @@
  * time, however the caller was woken. Completions wake at once; output, and the start of a task that is not persistent, within 10 ms (or with the
  * next completion), so that a short task costs one wake-up.
  *
- * A slot that was asked for SIGKILL is over within a few seconds, whoever hangs: a worker that does not obey in VX_FS_END_MS is killed, a fork server that does
- * not see to that likewise, and the task is EXITED as stopped.
+ * A slot that was asked for SIGKILL is over within a few seconds, whoever hangs: a worker that does not obey in VX_FS_END_MS is killed, a fork server
+ * that does not see to that likewise, and the task is EXITED as stopped.
  *
  * Descriptors: four, one for each slot once it was used, and one after the first SIGKILL. -EMFILE names the limit.
  * Thread rule: everything here is called from the main thread. */
@@ -79,7 +80,7 @@ void vx_pool_exempt(struct vx_pool *p, pid_t pid, bool on);     /* spare this ch
 void vx_pool_stats(const struct vx_pool *p, struct vx_pool_stats *ret);
 void vx_pool_end(struct vx_pool *p); /* also frees; NULL is fine */
 
-/* Hidden verbs of the binary, called from main: they never return to their caller's caller. argv as executed by the pool. */
+/* Hidden verbs of the binary, for main alone, which ends with what they return. argv as executed by the pool and by workers. */
 int vx_forkserver_main(int argc, char **argv); /* "vx" "-forkserver" ... */
 int vx_boxhost_main(int argc, char **argv);    /* "vx" "-boxhost" ... */
 

@@ -6,15 +6,15 @@
  *
  *   vx_region_create   lays out and seals; the slots' rings are still untouched (4,096 slots cost no memory)
  *   vx_slot_reset      makes a slot's rings ready and empty: before its first worker, and again before each new one
- *   vx_slot_check      -EPROTO when the rings are not what this build makes: a worker's first look at its slot, and the scheduler's before each use, for
- *                      the sizes lie in memory that a worker gone wild can write
+ *   vx_slot_check      -EPROTO when the rings are not what this build makes: a worker's first look at its slot, and the scheduler's before each use,
+ *                      for the sizes lie in memory that a worker gone wild can write
  *
  * The header carries magic, layout version and the size of every part; vx_region_attach refuses on any difference, and when the memfd is not sealed.
  * It is sealed against shrinking, growing and further seals once it is laid out. It is close-on-exec; the fork server gets it by number through
  * vx_spawn, workers by fork; a task never sees it (not mapped after exec).
  *
- * Sleeping. Whoever sleeps announces it in a word of its own, looks again, then sleeps; whoever publishes does so first, then reads the word, and only
- * makes a system call when it is set (a full fence on both sides: vx_sleep_announce, vx_sleep_seen). One writer per field, named beside it.
+ * Sleeping. Whoever sleeps announces it in a word of its own, looks again, then sleeps; whoever publishes does so first, then reads the word, and
+ * only makes a system call when it is set (a full fence on both sides: vx_sleep_announce, vx_sleep_seen). One writer per field, named beside it.
  *
  * Errors: -errno of memfd_create, ftruncate, mmap; -EPROTO. Thread rule: none of its own. */
 #ifndef VX_REGION_H

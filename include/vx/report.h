@@ -1,17 +1,20 @@
-/* What a run shows. The loop tells the report what happened; the report decides what a person sees, by mode and --output-logs. docs/cli.md, "What a run shows".
+/* What a run shows. The loop tells the report what happened; the report decides what a person sees, by mode and --output-logs. docs/running.md,
+ * "Output".
  *
- * Modes: a terminal, a pipe, CI (CI set), GitHub Actions. Focused (no selection flag): the requested task streams raw. Broad: one row per executed task, nothing for
- * hits, failures framed at the end. CI: full grouped output. Rows: glyph time status cache project#task. Frames are whole, never interleaved.
- * Everything of a task goes to stdout, vx's own warnings to stderr. A closed stdout changes nothing but the output. NO_COLOR and FORCE_COLOR are honoured.
+ * Modes: a terminal, a pipe, CI (CI set), GitHub Actions. Focused (no selection flag): the requested task streams raw. Broad: one row per executed
+ * task, nothing for hits, failures framed at the end. CI: full grouped output. Rows: glyph time status cache project#task. Frames are whole, never
+ * interleaved. Everything of a task goes to stdout, vx's own warnings to stderr. A closed stdout changes nothing but the output. NO_COLOR and
+ * FORCE_COLOR are honoured.
  *
  * A focused run streams raw while one requested task runs at a time; where several stream together (and for requested servers of a broad run) each
  * line says whose it is. Tasks that printed nothing have no frame. Aborted and not started tasks have no row.
  *
- * Nothing here waits without end: what the reader of stdout does not take is buffered (64 MiB) and offered again by vx_report_tick; past that the report waits as
- * a full pipe makes anyone wait, but only until a signal is pending, and then names what it left out. The caller ignores SIGPIPE and blocks the
- * signals that it reads from a descriptor.
+ * Nothing here waits without end: what the reader of stdout does not take is buffered (64 MiB) and offered again by vx_report_tick; past that the
+ * report waits as a full pipe makes anyone wait, but only until a signal is pending, and then names what it left out. The caller ignores SIGPIPE and
+ * blocks the signals that it reads from a descriptor.
  *
- * The loop waits no longer than vx_report_next_tick_ms and calls vx_report_tick each time round: it draws the live rows of a terminal and empties the buffer.
+ * The loop waits no longer than vx_report_next_tick_ms and calls vx_report_tick each time round: it draws the live rows of a terminal and empties the
+ * buffer.
  *
  * All calls from the loop's thread. Strings are borrowed for the call only, except `task` ids, and the `log` of
  * failed tasks, which must live until vx_report_finish. */

@@ -9,7 +9,8 @@
  *
  * Who writes what: `tail` and the items only the producer; `head` only the consumer; `mask`, `item_bytes` only the creator before anyone attaches.
  * A reader trusts nothing: cursors that differ by more than the capacity, or a frame length beyond what is published, are -EBADMSG, and the peer is
- * treated as lost. The creator's fields are compared with the build's own constants when a slot is attached (vx_slot_check in region.h). The idea is that of PostgreSQL's shm_mq and of every kernel ring; nothing in shared memory is a pointer.
+ * treated as lost. The creator's fields are compared with the build's own constants when a slot is attached (vx_slot_check in region.h). The idea is
+ * that of PostgreSQL's shm_mq and of every kernel ring; nothing in shared memory is a pointer.
  *
  * Sleeping is not the ring's business (eventfds and a flag, see region.h). Order: publish, then wake; announce sleep, look again, then sleep. */
 #ifndef VX_RING_H

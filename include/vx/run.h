@@ -3,8 +3,8 @@
  *   plan      workspace, configs, selection, graph (vx_cli_plan, sched/cli)
  *   vx_run    keys, probe, restore, dispatch, save, report, end (sched/loop)
  *
- * vx_run owns the process while it works: it takes the workspace lock, reads SIGINT, SIGTERM and SIGHUP through a signalfd, starts the fork server when the first
- * miss is known, and returns when everything has settled and nothing that it started is alive. It prints through the report only. */
+ * vx_run owns the process while it works: it takes the workspace lock, reads SIGINT, SIGTERM and SIGHUP through a signalfd, starts the fork server
+ * when the first miss is known, and returns when everything has settled and nothing that it started is alive. It prints through the report only. */
 #ifndef VX_RUN_H
 #define VX_RUN_H
 
@@ -62,8 +62,8 @@ struct vx_plan {
 	struct vx_unchanged *unchanged; /* memory of a run that had nothing to do (unchanged.h), for the next one; NULL: this run leaves none */
 };
 
-/* Before anything is planned, with p->root and p->cwd set: has this run nothing to do, as an earlier one found, with nothing changed since? Then it has been
- * reported as vx_run would have done, with exit code 0. */
+/* Before anything is planned, with p->root and p->cwd set: has this run nothing to do, as an earlier one found, with nothing changed since? Then it
+ * has been reported as vx_run would have done, with exit code 0. */
 bool vx_run_unchanged(const struct vx_run_opts *o, struct vx_plan *p);
 
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */

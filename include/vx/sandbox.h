@@ -64,9 +64,9 @@ struct vx_sbx_facts {
 	int (*list)(void *self, const char *dir, struct vx_arena *a, struct vx_strs *ret);                         /* names, any order */
 	int (*readlink)(void *self, const char *path, struct vx_arena *a, char **ret);
 	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret); /* small files: a worktree's .git */
-	/* Every entry below `dir`, a directory before what it holds, in any other order; links are not followed. `look` (the directory's path, the same pointer for
-	 * all its entries; a name; its type) says whether to enter. An absent `dir` is empty; what belongs to others and may not be read is left out. -EACCES for
-	 * what may not be read and is our own (it could be opened by who runs as us), -EFBIG beyond VX_MAX_FILES. */
+	/* Every entry below `dir`, a directory before what it holds, in any other order; links are not followed. `look` (the directory's path, the
+	 * same pointer for all its entries; a name; its type) says whether to enter. An absent `dir` is empty; what belongs to others and may not be
+	 * read is left out. -EACCES for what may not be read and is our own (it could be opened by who runs as us), -EFBIG beyond VX_MAX_FILES. */
 	int (*walk)(void *self, const char *dir, bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type), void *arg);
 	uid_t uid;           /* who runs the task */
 	const char *pw_home; /* the home directory that the user database knows for uid; NULL or "" none. Its credentials are hidden, too */
@@ -145,9 +145,10 @@ struct vx_sbx_request {
 /* Assembles the request. Refusals (walls, escapes, a grant that cannot be written) are -EPERM with the reason, before anything is created. */
 int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_arena *a, struct vx_sbx_request *ret, struct vx_err *err);
 
-/* Where the grants let a command write undeclared files; keys-and-cache.md, "write reach". From what would be bound, not from how it is spelled. */
+/* Where the grants let a command write undeclared files; docs/keys.md, "When a key is taken". From what would be bound, not from how it is spelled. */
 enum vx_reach { VX_REACH_NONE, VX_REACH_PROJECT, VX_REACH_WORKSPACE };
-/* `fingerprint` are root-relative names of fingerprint files; *ret_fingerprint is true when a write grant covers one. When unsure: the wider answer. */
+/* `fingerprint` are root-relative names of fingerprint files; *ret_fingerprint is true when a write grant covers one. When unsure: the wider answer.
+ * */
 enum vx_reach vx_sbx_reach(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_strs fingerprint, bool *ret_fingerprint);
 
 /* For --dry=full. The caller owns the value. */

@@ -15,9 +15,9 @@ struct vx_select_opts {
 	const char *affected_base; /* NULL: find it */
 	struct vx_strs words;      /* "task" or "pkg#task", as typed */
 	bool wants_tasks;          /* no word at all is an error that lists what there is */
-	/* Which of the changed paths concerns every project, besides those that vx_changed_concerns_all knows; NULL: not asked (vx_affected_global). */
+	/* Which of the changed paths concerns every project, besides those that vx_changed_concerns_all knows; NULL: not asked (vx_affected_global).
+	 * */
 	int (*global)(const struct vx_workspace *ws, struct vx_strs paths, struct vx_arena *a, const char **ret_path, struct vx_err *err);
-	const struct vx_kv *env; /* TURBO_SCM_BASE and the like are read through getenv */
 };
 
 struct vx_request_task {

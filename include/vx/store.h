@@ -1,6 +1,6 @@
 /* The store: what every task's result was.
  *
- * <cache>/v1/index/   LMDB: entries, outputs, snapshots of outputs on disk, file identities, run history, evaluations
+ * <cache>/v1/index/   LMDB: entries, places in segments, snapshots of outputs on disk, run history, small memories of other modules
  * <cache>/v1/a/XX/    artifacts, named by the SHA-256 of their bytes: tar (pax), zstd
  * <cache>/v1/s/       segments: many small artifacts in one file, found by rows of the index
  * <cache>/v1/tmp/     what is being written; anything here not locked by a living process is litter
@@ -71,7 +71,7 @@ struct vx_history {
 int vx_store_history_get(struct vx_store *s, const char *const *ids, uint32_t n, struct vx_history *ret); /* zeroed where unknown */
 int vx_store_history_put(struct vx_store *s, const char *const *ids, uint32_t n, const struct vx_history *h);
 
-/* Small named blobs for other modules (identities, evaluations, plan snapshots), in databases of their own: `space` is a short fixed name. */
+/* Small named blobs for other modules (file identities, listings of directories): `space` is a short fixed name. */
 int vx_store_blob_get(
 	struct vx_store *s, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n); /* -ENOENT */
 int vx_store_blob_put(struct vx_store *s, const char *space, const void *key, size_t key_n, const void *val, size_t n);

@@ -36,8 +36,8 @@ int vx_strcmp_qsort(const void *a, const void *b); /* for arrays of const char *
 /* Names of projects, tasks and tags: `*` is the only wildcard, and is any bytes, a slash too. */
 bool vx_name_matches(const char *pattern, const char *name);
 
-/* The candidate nearest to `s` by edit distance (transpositions count one), the first of equals, or NULL when none is near enough to be what was meant: at most a third
- * of its length, one for short names, never all of it. Borrowed. */
+/* The candidate nearest to `s` by edit distance (transpositions count one), the first of equals, or NULL when none is near enough to be what was
+ * meant: at most a third of its length, one for short names, never all of it. Borrowed. */
 const char *vx_nearest(const char *s, struct vx_strs candidates);
 
 /* Decimal digits only, no sign, blank or suffix. -EINVAL for anything else, -ERANGE above max. */

@@ -1,8 +1,8 @@
 /* A task's captured output: both streams in the order they were written, bounded, masked.
  *
- * Bytes are appended as they come; the first VX_KEEP_HEAD_BYTES and the last VX_KEEP_TAIL_BYTES are kept, and what was cut in between is named when it is
- * shown. Values to be hidden (secrets) are replaced by `***` before anything is kept, shown or stored, also when a value is split over chunks, and each line of a
- * value of several lines by itself; bytes that may be the beginning of one are held back until they are known or vx_tasklog_end.
+ * Bytes are appended as they come; the first VX_KEEP_HEAD_BYTES and the last VX_KEEP_TAIL_BYTES are kept, and what was cut in between is named when
+ * it is shown. Values to be hidden (secrets) are replaced by `***` before anything is kept, shown or stored, also when a value is split over chunks,
+ * and each line of a value of several lines by itself; bytes that may be the beginning of one are held back until they are known or vx_tasklog_end.
  *
  * A mask is a value without its trailing newlines, or one line of a value of several lines, of six bytes or more; masks that overlap in the text are
  * hidden as one. Names are compared without regard to case. Holding back is per stream, so bytes of one stream may pass held ones of the other.
@@ -21,8 +21,8 @@ struct vx_buf;
 struct vx_tasklog;
 struct vx_masks;
 
-/* Which values are hidden: those of variables of `env` ("NAME=value") whose name holds TOKEN, SECRET, KEY, PASSWORD, PASSWD or CREDENTIAL, or is in `secret`, when
- * six bytes or longer. Immutable; shared by many logs. */
+/* Which values are hidden: those of variables of `env` ("NAME=value") whose name holds TOKEN, SECRET, KEY, PASSWORD, PASSWD or CREDENTIAL, or is in
+ * `secret`, when six bytes or longer. Immutable; shared by many logs. */
 struct vx_masks *vx_masks_new(struct vx_strs env, struct vx_strs secret);
 void vx_masks_free(struct vx_masks *m);
 

@@ -9,13 +9,13 @@
  *   vx_trace_flush     before the loop waits: lines reach a reader that follows the file
  *   vx_trace_finish    once, with the run's end; then the writers, each for a file of its own
  *
- * Rows of the timeline are made here: a run, restore, save or key takes the lowest free row of its lane, so no row ever holds two spans at a time (but the last of 64 of a lane, of VX_MAX_SLOTS slots). The recorder
- * allocates as it grows, and only when a run asked for one: every function takes NULL and does nothing.
- * A sink that cannot be written never fails the run: it is dropped, and vx_trace_finish tells why.
+ * Rows of the timeline are made here: a run, restore, save or key takes the lowest free row of its lane, so no row ever holds two spans at a time
+ * (but the last of 64 of a lane, of VX_MAX_SLOTS slots). The recorder allocates as it grows, and only when a run asked for one: every function takes
+ * NULL and does nothing. A sink that cannot be written never fails the run: it is dropped, and vx_trace_finish tells why.
  *
- * NDJSON, one object a line: {"ns": monotonic, "event": name, "task": id, ...}. Events: begin (with "wall_ns", the wall clock at that moment), phase, key, keyed,
- * restore, restored, run, started, ready, exited, lost, retry, save, captured, settled, stop, done, interrupt, grace, end. Fields: docs/events.md.
- * Chrome trace: the JSON Array/Object format of the Trace Event Format document; chrome://tracing, Perfetto and speedscope read it.
+ * NDJSON, one object a line: {"ns": monotonic, "event": name, "task": id, ...}. Events: begin (with "wall_ns", the wall clock at that moment), phase,
+ * key, keyed, restore, restored, run, started, ready, exited, lost, retry, save, captured, settled, stop, done, interrupt, grace, end. Fields:
+ * docs/events.md. Chrome trace: the JSON Array/Object format of the Trace Event Format document; chrome://tracing, Perfetto and speedscope read it.
  * HTML: one page, nothing fetched, made for 10,000 tasks. Markdown: for a pull request or a CI summary. */
 #ifndef VX_TRACE_H
 #define VX_TRACE_H

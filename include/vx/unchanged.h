@@ -1,5 +1,6 @@
 /* The memory of a run that had nothing to do: every task was a hit and every output was in place. While every fact that this rested on still holds,
- * the next run of the same question by the same build has nothing to do either, and is told so in one pass over the facts: no plan, no keys, no index.
+ * the next run of the same question by the same build has nothing to do either, and is told so in one pass over the facts: no plan, no keys, no
+ * index.
  *
  *   vx_unchanged_open     reads .vx/unchanged; proves nothing yet
  *   vx_unchanged_found    what it says, NULL where there is none: answer, environment and store are the caller's to compare (they are cheap)
@@ -13,15 +14,15 @@
  *   vx_unchanged_absent   nothing is to be there
  *   vx_unchanged_keep     completes it and writes it beside and renames it in
  *
- * The facts: every file of the workspace that git tracks or does not ignore (each by lstat: size, inode, mtime, ctime), every directory whose listing counted,
- * every file and absence that planning read, git's index, configuration, excludes and attributes, the fingerprint, outputs and their directories.
- * A name that appears or goes changes its directory, so absences inside known directories need no fact of their own. Each directory on the
- * way to a file is itself a fact: none can be swapped for a link. A fact that may have changed unseen (time stamps too near to the run that saw it) means
- * that nothing is kept; the next run tries again.
+ * The facts: every file of the workspace that git tracks or does not ignore (each by lstat: size, inode, mtime, ctime), every directory whose listing
+ * counted, every file and absence that planning read, git's index, configuration, excludes and attributes, the fingerprint, outputs and their
+ * directories. A name that appears or goes changes its directory, so absences inside known directories need no fact of their own. Each directory on
+ * the way to a file is itself a fact: none can be swapped for a link. A fact that may have changed unseen (time stamps too near to the run that saw
+ * it) means that nothing is kept; the next run tries again.
  *
- * Not kept: what vx/snapshot.h does not keep; runtime probes; a turbo.json whose inputs or globalDependencies are looked for on the disk; a workspace below the
- * top of its repository, or with repositories inside; a file list that git gave; facts on several file systems. VX_NO_SNAPSHOT=1 turns it off.
- * It is believed for VX_UNCHANGED_NS at most, so that the store learns of the use of its entries. Thread rule: one thread. */
+ * Not kept: what vx/snapshot.h does not keep; runtime probes; a turbo.json whose inputs or globalDependencies are looked for on the disk; a workspace
+ * below the top of its repository, or with repositories inside; a file list that git gave; facts on several file systems. VX_NO_SNAPSHOT=1 turns it
+ * off. It is believed for VX_UNCHANGED_NS at most, so that the store learns of the use of its entries. Thread rule: one thread. */
 #ifndef VX_UNCHANGED_H
 #define VX_UNCHANGED_H
 

@@ -11,7 +11,8 @@ struct vx_err;
 int vx_workspace_find(const char *start, struct vx_arena *a, char **ret_root, struct vx_err *err);
 
 /* Lists members, reads manifests, makes package edges, sorts projects by directory. Tasks stay empty (config.h fills
- * them), and settings too but for `turbo`: there is a turbo.json at the root and no configuration of vx's own anywhere. The root is then called "//". */
+ * them), and settings too but for `turbo`: there is a turbo.json at the root and no configuration of vx's own anywhere. The root is then called "//".
+ * */
 int vx_workspace_load(const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err);
 
 /* The project whose directory holds `dir` most narrowly; VX_MAP_NONE when none does. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What every task sees of our own environment; docs/running.md, "The command". */
+/* What every task sees of our own environment; docs/running.md, "What a command gets". */
 static const char *const allowed[] = {
 	"HOME",
 	"SHELL",
