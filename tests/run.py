@@ -5,7 +5,7 @@ usage: tests/run.py FILE...
 
 Each FILE is a program or a shell script. Two run at a time (VX_TEST_JOBS). A file fails when one of its tests fails, when it exits with a failure, prints no
 TAP, when its plan does not match what it ran, or when it takes longer than VX_TEST_TIMEOUT seconds (300). The last line is the sum; the exit status is 1 when
-anything failed. The output of a failing file is printed whole, of a passing one never.
+anything failed. The output of a failing file is printed whole; of a passing one only why it skipped what it did.
 
 Nothing may be left behind: what a file started and is still alive VX_TEST_LEFT_S seconds (2) after its end is named, ended, and a failure of that file,
 however it has forked or changed its session. Each of the two that run at a time does so below a process of its own, a child subreaper, to which orphans come.
@@ -29,13 +29,20 @@ JOBS = int(os.environ.get("VX_TEST_JOBS", "2"))
 PLAN = re.compile(r"^\s*1\.\.(\d+)(?:\s*#\s*(skip\S*)\s*(.*))?$", re.I)
 LINE = re.compile(r"^\s*(not ok|ok)\b[\s-]*(\d+)?(.*)$")
 CMOCKA_SKIP = re.compile(r"^not ok \d+ # SKIP ")  # how cmocka 1.1.5 says that a test called skip()
-SKIP = re.compile(r"#\s*skip\b", re.I)
+SKIP = re.compile(r"#\s*skip\b\s*(.*)", re.I)
+WHY = re.compile(r"^# skipped: (.*)")  # cmocka has no room for a reason (vxt_skip)
 
 
 class Result:
     def __init__(self, name):
         self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
         self.problems, self.output, self.seconds = [], "", 0.0
+        self.why = {}  # reasons of what was skipped, and how often
+
+
+def note(res, why):
+    if why:
+        res.why[why] = res.why.get(why, 0) + 1
 
 
 def parse(res):
@@ -49,7 +56,11 @@ def parse(res):
             planned += int(plan.group(1))
             if int(plan.group(1)) == 0 and plan.group(2):
                 res.skipped += 1
+                note(res, plan.group(3))
             continue
+        why = WHY.match(line)
+        if why:
+            note(res, why.group(1))
         test = LINE.match(line)
         if not test:
             continue
@@ -61,6 +72,7 @@ def parse(res):
             res.problems.append("not ok" + (" " + test.group(2) if test.group(2) else "") + test.group(3))
         elif SKIP.search(test.group(3)):
             res.skipped += 1
+            note(res, SKIP.search(test.group(3)).group(1))
         else:
             res.passed += 1
     if not plans:
@@ -199,6 +211,8 @@ def report(res):
     mark = "FAILED" if res.failed else "ok"
     skipped = f", {res.skipped} skipped" if res.skipped else ""
     print(f"{mark:6} {name}: {res.passed} passed{skipped} ({res.seconds:.1f} s)")
+    for why, times in res.why.items():
+        print(f"       skipped: {why}" + (f" ({times} times)" if times > 1 else ""))
     if res.failed:
         for line in res.output.splitlines():
             print("    | " + line)

@@ -379,7 +379,7 @@ static void test_full_disk(void **state)
 	if (mount("tmpfs", store, "tmpfs", 0, "size=2m") < 0) {
 		lt_open(&t);
 		lt_end(&t);
-		skip();
+		vxt_skip("no file system can be mounted here");
 	}
 	setenv("LT_STORE", store, 1);
 	lt_open(&t);

@@ -20,6 +20,7 @@ echo 'ok 1 - a'; echo 'ok 2 - b # SKIP no such thing'; echo 1..2
 E2
 sum 'all well' '1 passed, 0 failed, 1 skipped' 0 good.sh
 unlike 'a passing file prints one line' "$out" 'ok 1 - a'
+like 'but why it skips' "$out" 'skipped: no such thing$'
 
 file bad.sh <<'E2'
 echo 'ok 1'; echo 'noise before'; echo 'not ok 2 - b'; echo 1..2; exit 1
@@ -28,9 +29,10 @@ sum 'a failure' '2 passed, 1 failed, 1 skipped' 1 good.sh bad.sh
 like 'a failing file is printed' "$out" 'noise before'
 
 file cmocka.sh <<'E2'
-echo 1..2; echo 'ok 1 - a'; echo 'not ok 2 # SKIP b'; echo '# ok - group'
+echo 1..2; echo 'ok 1 - a'; echo '# skipped: not here'; echo 'not ok 2 # SKIP b'; echo '# ok - group'
 E2
 sum 'skipped as cmocka says it' '1 passed, 0 failed, 1 skipped' 0 cmocka.sh
+like 'and why' "$out" 'skipped: not here$'
 file no_skip.sh <<'E2'
 echo 1..1; echo 'not ok 1 - b # SKIP'
 E2
@@ -108,6 +110,7 @@ file all_skipped.sh <<'E2'
 echo '1..0 # SKIP not here'
 E2
 sum 'a whole file skipped' '0 passed, 0 failed, 1 skipped' 0 all_skipped.sh
+like 'with its reason' "$out" 'skipped: not here$'
 sum 'an absent file' '0 passed, 1 failed, 0 skipped' 1 "$W/absent"
 
 file lib.sh <<E2

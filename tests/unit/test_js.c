@@ -78,7 +78,7 @@ static void test_values(void **state)
 
 	(void)state;
 	if (!*only_node)
-		skip();
+		vxt_skip("no node on PATH");
 	workspace(&p);
 	setenv("PATH", only_node, 1);
 	vxt_write(p.dir, "p/a/vx.config.mjs",
@@ -126,7 +126,7 @@ static void test_refused(void **state)
 
 	(void)state;
 	if (!*only_node)
-		skip();
+		vxt_skip("no node on PATH");
 	setenv("PATH", only_node, 1);
 	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
 		workspace(&p);
@@ -145,7 +145,7 @@ static void test_one_process(void **state)
 
 	(void)state;
 	if (!*only_node)
-		skip();
+		vxt_skip("no node on PATH");
 	setenv("PATH", only_node, 1);
 	workspace(&p);
 	for (int i = 0; i < 2; i++)
@@ -181,7 +181,7 @@ static void test_kept(void **state)
 
 	(void)state;
 	if (!*only_node)
-		skip();
+		vxt_skip("no node on PATH");
 	setenv("PATH", only_node, 1);
 	workspace(&p);
 	unsetenv("VXT_JS");
@@ -251,7 +251,7 @@ static void test_kept_by_what_imports_lead_to(void **state)
 
 	(void)state;
 	if (!*only_node)
-		skip();
+		vxt_skip("no node on PATH");
 	setenv("PATH", only_node, 1);
 	workspace(&p);
 	vxt_write(p.dir, ".vx/.gitignore", "*");

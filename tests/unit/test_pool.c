@@ -358,7 +358,7 @@ static void memory_limit(void **state)
 	if (r.done.flags & VX_DONE_NO_MEMORY_LIMIT) {
 		assert_int_equal(r.done.end, VX_END_EXIT);
 		vxp_free(&r);
-		skip(); /* no cgroup can be had here */
+		vxt_skip("no cgroup can be had here");
 	}
 	assert_int_equal(r.done.end, VX_END_OOM);
 	assert_int_equal(r.done.flags & VX_DONE_PEAK_IS_TREE, VX_DONE_PEAK_IS_TREE);
@@ -388,7 +388,7 @@ static void dead_runs_cgroups_are_swept(void **state)
 	snprintf(inner, sizeof inner, "%s/0", dead);
 	snprintf(live, sizeof live, "%s/vx.%d", base, getpid());
 	if (own[0] == 0 || mkdir(dead, 0755) < 0 || mkdir(inner, 0755) < 0 || mkdir(live, 0755) < 0)
-		skip();        /* no cgroup can be made here */
+		vxt_skip("no cgroup can be made here");
 	vx_pool_end(vxp_pool); /* a worker sweeps once */
 	vxp_pool = vxp_start(3);
 	d.memory_bytes = 100 << 20;

@@ -75,7 +75,7 @@ static void system_calls_are_few(void **state)
 	worker = (pid_t)vx_region_slot(&p->region, 0)->worker_pid;
 	if (ptrace(PTRACE_SEIZE, worker, NULL, PTRACE_O_TRACESYSGOOD) < 0) {
 		vx_pool_end(p);
-		skip(); /* tracing is not allowed here */
+		vxt_skip("tracing is not allowed here");
 	}
 	assert_int_equal(ptrace(PTRACE_INTERRUPT, worker, NULL, NULL), 0);
 	while (waitpid(worker, NULL, WNOHANG | __WALL) != worker)

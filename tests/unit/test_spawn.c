@@ -404,7 +404,7 @@ static void first_in_a_pid_namespace(void **state)
 	int r = vx_spawn(&s, &pid, &pidfd, NULL);
 	if (r == -EPERM) {
 		assert_int_not_equal(geteuid(), 0);
-		skip();
+		vxt_skip("a normal user makes no pid namespace");
 	}
 	assert_int_equal(r, 0);
 	assert_int_equal(reap(pid, pidfd), 0);

@@ -33,6 +33,13 @@ VXT_UNUSED static void vxt_keeper(int argc, char **argv)
 		exit(vx_keeper_main(argc, argv));
 }
 
+/* Ends the test as skipped, and says why: tests/run.py passes that on. */
+#define vxt_skip(why)                                    \
+	do {                                             \
+		print_message("# skipped: %s\n", (why)); \
+		skip();                                  \
+	} while (0)
+
 /* A new directory below TMPDIR or /tmp. malloc'ed; vxt_rm removes and frees. */
 VXT_UNUSED static char *vxt_tmpdir(void)
 {

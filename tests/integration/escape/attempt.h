@@ -29,6 +29,8 @@ const char *env(const char *name);                 /* aborts when unset */
 const char *in(const char *base, const char *rel); /* "$base/rel" */
 int can_read(const char *path);                    /* ESCAPED when a byte can be read */
 int can_write(const char *path);                   /* ESCAPED when it can be opened for writing, created, or made a directory */
+int cannot(const char *why);                       /* CANNOT, and says why */
+int cannot_call(const char *call);                 /* ... with errno in words */
 int must_fail(long r);                             /* of a system call that may never succeed */
 int must_be(long r, int error);                    /* ... and fails with this errno */
 

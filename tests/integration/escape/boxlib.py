@@ -18,8 +18,8 @@ def put(path, text="secret\n"):
         f.write(text)
 
 
-def tap(fine, name, detail="", skip=False):
-    print(("ok" if fine else "not ok") + f" - {label}: {name}" + (" # SKIP cannot be tried here" if skip else ""))
+def tap(fine, name, detail="", skip=""):
+    print(("ok" if fine else "not ok") + f" - {label}: {name}" + (f" # SKIP {skip}" if skip else ""))
     if not fine:
         for line in detail.splitlines():
             print("# " + line)

@@ -25,11 +25,11 @@ static int read_through_symlink(void)
 {
 	unlink("dist/link");
 	if (symlink("../../b/secret", "dist/link") < 0)
-		return CANNOT;
+		return cannot_call("symlink");
 	int r = can_read("dist/link");
 	unlink("dist/link");
 	if (symlink(in("T_WS", "secret"), "dist/link") < 0)
-		return CANNOT;
+		return cannot_call("symlink");
 	r |= can_read("dist/link");
 	unlink("dist/link");
 	return r;
@@ -57,7 +57,7 @@ static int write_through_symlink(void)
 {
 	unlink("dist/wl");
 	if (symlink(in("T_OUT", "secret"), "dist/wl") < 0)
-		return CANNOT;
+		return cannot_call("symlink");
 	int r = can_write("dist/wl");
 	unlink("dist/wl");
 	return r;
@@ -82,7 +82,7 @@ static int climb_above_root(void)
 	for (int i = 0; i < 60; i++)
 		strcat(path, "../");
 	if (chdir(path) < 0)
-		return CANNOT;
+		return cannot_call("chdir");
 	return can_read(in("T_WS", "secret") + 1);
 }
 static int wall_shows_names(void)
@@ -96,7 +96,7 @@ static int wall_shows_names(void)
 			printf("saw %s\n", e->d_name);
 			r = ESCAPED;
 		}
-	return d ? r : CANNOT;
+	return d ? r : cannot_call("opendir");
 }
 static int read_vx_directory(void)
 {
@@ -150,8 +150,9 @@ static int replace_nested_deny_from_inside(void)
 	int d = open("work/sub/deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	/* by descriptor, and standing in it */
-	return must_fail(renameat(d, ".vscode", d, "v")) | must_fail(unlinkat(d, ".mcp.json", 0)) | (chdir("work/sub/deep") < 0 ? CANNOT : HELD) |
-	       must_fail(rename(".mcp.json", "m")) | must_fail(symlinkat("/etc", d, ".vscode")) | must_fail(rename("../deep", "../d"));
+	return must_fail(renameat(d, ".vscode", d, "v")) | must_fail(unlinkat(d, ".mcp.json", 0)) |
+	       (chdir("work/sub/deep") < 0 ? cannot_call("chdir") : HELD) | must_fail(rename(".mcp.json", "m")) |
+	       must_fail(symlinkat("/etc", d, ".vscode")) | must_fail(rename("../deep", "../d"));
 }
 static int write_through_open_parent(void)
 {
@@ -190,7 +191,7 @@ static int read_through_magic_links(void)
 		snprintf(path, sizeof path, "/proc/%s/cwd/../b/secret", e->d_name);
 		r |= can_read(path);
 	}
-	return d ? r : CANNOT;
+	return d ? r : cannot_call("opendir");
 }
 static int read_proc_mounts_source(void)
 {
@@ -258,7 +259,7 @@ static int open_by_handle(void)
 	int id, root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (name_to_handle_at(AT_FDCWD, "/etc", &u.h, &id, 0) < 0)
-		return errno == EOPNOTSUPP || errno == EOVERFLOW ? CANNOT : HELD;
+		return errno == EOPNOTSUPP || errno == EOVERFLOW ? cannot_call("name_to_handle_at") : HELD;
 	return must_fail(open_by_handle_at(root, &u.h, O_RDONLY));
 }
 static int clear_immutable(void)

@@ -122,7 +122,7 @@ static int suid_program(void)
 	int status;
 
 	if (!suid || access(suid, X_OK) < 0)
-		return CANNOT;
+		return cannot("no setuid program that another user owns");
 	pid_t p = fork();
 	if (p == 0) {
 		execl(suid, suid, "-u", (char *)NULL);
@@ -130,7 +130,7 @@ static int suid_program(void)
 	}
 	int out[2];
 	if (pipe(out) < 0)
-		return CANNOT;
+		return cannot_call("pipe");
 	waitpid(p, &status, 0);
 	p = fork();
 	if (p == 0) {
@@ -244,7 +244,7 @@ static int weaken_filter(void)
 	} prog = {1, &allow};
 
 	if (prctl(PR_SET_SECCOMP, 2, &prog, 0, 0) < 0)
-		return CANNOT;
+		return cannot_call("seccomp");
 	return must_be(syscall(SYS_unshare, CLONE_NEWUSER), EPERM) | must_be(syscall(SYS_add_key, "user", "x", "y", 1, -2), EPERM);
 }
 static int memfd_exec(void)
@@ -255,7 +255,7 @@ static int memfd_exec(void)
 
 	while ((n = read(self, buf, sizeof buf)) > 0)
 		if (write(m, buf, (size_t)n) != n)
-			return CANNOT;
+			return cannot_call("memfd_create");
 	pid_t p = fork();
 	if (p == 0) { /* the copy runs, in the same sandbox */
 		char name[64], *argv[] = {name, "read-sibling", NULL};
@@ -294,12 +294,12 @@ static int i386_entry(void)
 		}
 		waitpid(p, &status, 0);
 		if (WIFSIGNALED(status))
-			return CANNOT;
+			return cannot("this kernel has no i386 entry");
 		r |= WEXITSTATUS(status);
 	}
 	return r;
 #else
-	return CANNOT;
+	return cannot("another architecture");
 #endif
 }
 static int x32_entry(void)
@@ -310,7 +310,7 @@ static int x32_entry(void)
 	return must_fail(syscall(bit | SYS_unshare, CLONE_NEWUSER)) | must_fail(syscall(bit | SYS_socket, 1, 1, 0)) |
 	       must_fail(syscall(bit | SYS_mount, "t", "/tmp", "tmpfs", 0, NULL)) | must_fail(syscall(bit | 425, 1, NULL));
 #else
-	return CANNOT;
+	return cannot("another architecture");
 #endif
 }
 

@@ -45,6 +45,18 @@ int can_write(const char *path)
 	return HELD;
 }
 
+int cannot(const char *why)
+{
+	printf("cannot: %s\n", why);
+	return CANNOT;
+}
+
+int cannot_call(const char *call)
+{
+	printf("cannot: %s: %s\n", call, strerror(errno));
+	return CANNOT;
+}
+
 int must_fail(long r)
 {
 	if (r >= 0)

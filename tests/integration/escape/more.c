@@ -42,7 +42,7 @@ static int secret_memory(void)
 		return HELD;
 	getrlimit(RLIMIT_MEMLOCK, &l);
 	if (l.rlim_cur == RLIM_INFINITY)
-		return CANNOT;
+		return cannot("no limit of locked memory");
 	size_t n = l.rlim_cur + 4096; /* what cannot be swapped is bounded */
 	void *p = ftruncate(fd, (off_t)n) < 0 ? MAP_FAILED : mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return p == MAP_FAILED ? HELD : ESCAPED;
@@ -172,7 +172,7 @@ static int landlock(void)
 	} __attribute__((packed)) rule = {1ULL << 2, open("/", O_PATH | O_CLOEXEC)};
 
 	if (fd < 0 || syscall(445, fd, 1, &rule, 0) < 0 || syscall(446, fd, 0) < 0)
-		return CANNOT;
+		return cannot_call("Landlock");
 	return can_read("../b/secret") | can_read(in("T_WS", "secret")) | can_read(in("T_HOME", ".npmrc"));
 }
 /* A device that was granted: its terminal input is nobody's to push. */
@@ -183,7 +183,7 @@ static int granted_device(void)
 	char c = 'x';
 
 	if (fd < 0)
-		return CANNOT;
+		return path ? cannot_call(path) : cannot("no device is granted");
 	return must_be(ioctl(fd, TIOCSTI, &c), EPERM) | must_be(ioctl(fd, TIOCLINUX, &c), EPERM) |
 	       must_be(syscall(SYS_ioctl, fd, 0xdeadbeef00000000UL | TIOCLINUX, &c), EPERM) | can_read("/dev/kmsg") | can_read("/dev/mem");
 }

@@ -28,10 +28,10 @@ static int connect_pair_end(const char *path, bool abstract)
 	int v[2];
 
 	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, v) < 0)
-		return CANNOT;
+		return errno == EPERM ? HELD : cannot_call("socketpair"); /* refused: there is no end to connect */
 	size_t n = strlen(path);
 	if (n >= sizeof a.sun_path - 1)
-		return CANNOT;
+		return cannot("the path is too long for a socket");
 	memcpy(a.sun_path + abstract, path, n);
 	return must_fail(connect(v[0], (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + abstract + n + !abstract)));
 }

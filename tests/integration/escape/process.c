@@ -42,7 +42,7 @@ static int steal_init_descriptor(void)
 	int fd = (int)syscall(SYS_pidfd_open, 1, 0), r = HELD;
 
 	if (fd < 0)
-		return CANNOT;
+		return cannot_call("pidfd_open");
 	for (int i = 0; i < 16; i++)
 		r |= must_fail(syscall(438 /* pidfd_getfd */, fd, i, 0));
 	return r;
