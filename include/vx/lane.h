@@ -104,7 +104,8 @@ void vx_lane_save(struct vx_lane *l, const struct vx_save_req *r);
 void vx_lane_flush(struct vx_lane *l);
 bool vx_lane_next(struct vx_lane *l, struct vx_lane_event *ret);
 /* Before each sleep of a caller that ever dozes. true: it may sleep; false: an event is there. With `doze` vx_lane_fd stays unreadable for CAPTURED and SETTLED, so it
- * must wake by itself before long: a wake-up costs more than what they tell is worth to one who could not act on it. */
+ * must wake by itself before long: a wake-up costs more than what they tell is worth to one who could not act on it. For the same reason saves that are queued
+ * between one doze and the next wait for a few more, or some milliseconds, before a thread is woken for them; vx_lane_flush or a call without `doze` ends that. */
 bool vx_lane_doze(struct vx_lane *l, bool doze);
 void vx_lane_stats(const struct vx_lane *l, struct vx_lane_stats *ret);
 /* What VX_IO and the machine allow: "io_uring" or "blocking: <why>"; for vx info. */

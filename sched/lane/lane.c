@@ -105,9 +105,14 @@ static void take_over(struct vx_lane *l)
 	}
 }
 
+static void let_go(struct vx_lane *l);
+
 bool vx_lane_doze(struct vx_lane *l, bool doze)
 {
 	struct vx_evt *none = NULL;
+	l->gathers = doze;
+	if (l->n_held && (!doze || l->n_held >= VX_LANE_HELD || vx_now_ns() - l->held_ns > VX_LANE_HELD_MS * 1000000ULL))
+		let_go(l);
 	if (l->ready)
 		return false;
 	if (!doze) {
@@ -329,16 +334,14 @@ void vx_lane_slow(struct vx_hand *h)
 		pthread_cond_signal(&l->back.more);
 }
 
-/* Queues a job; when no thread can be had at all it is done here and now. */
-static void enqueue(struct vx_lane *l, struct vx_queue *q, struct vx_job *j)
+/* Under the lock, which it gives up: sees to it that what is queued is done. When no thread can be had at all that is here and now. */
+static void set_to_work(struct vx_lane *l, struct vx_queue *q)
 {
-	pthread_mutex_lock(&l->lock);
-	*q->tail = j;
-	q->tail = &j->next;
-	q->queued++;
+	struct vx_job *here = NULL;
 	bool another = wants_thread(q);
 	int r = another ? more_threads(l, q) : 0;
 	if (r < 0) {
+		here = q->head;
 		q->head = NULL;
 		q->tail = &q->head;
 		q->queued = 0;
@@ -347,11 +350,41 @@ static void enqueue(struct vx_lane *l, struct vx_queue *q, struct vx_job *j)
 	pthread_mutex_unlock(&l->lock);
 	if (wake) /* outside of the lock, which the woken thread takes first */
 		pthread_cond_signal(&q->more);
-	if (r < 0) {
-		struct vx_hand h = {.l = l, .io = vx_io_blocking_new(), .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
-		work(&h, j);
-		end_hand(&h);
+	if (!here)
+		return;
+	struct vx_hand h = {.l = l, .io = vx_io_blocking_new(), .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
+	while (here) {
+		struct vx_job *next = here->next;
+		here->next = NULL;
+		work(&h, here);
+		here = next;
 	}
+	end_hand(&h);
+}
+
+static void enqueue(struct vx_lane *l, struct vx_queue *q, struct vx_job *j)
+{
+	pthread_mutex_lock(&l->lock);
+	*q->tail = j;
+	q->tail = &j->next;
+	q->queued++;
+	if (q != &l->back || !l->gathers) {
+		set_to_work(l, q);
+		return;
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (!l->n_held++)
+		l->held_ns = vx_now_ns();
+}
+
+/* Saves that wait for company have waited long enough. */
+static void let_go(struct vx_lane *l)
+{
+	if (!l->n_held)
+		return;
+	l->n_held = 0;
+	pthread_mutex_lock(&l->lock);
+	set_to_work(l, &l->back);
 }
 
 /* ---- requests ---- */
@@ -407,6 +440,7 @@ void vx_lane_save(struct vx_lane *l, const struct vx_save_req *r)
 
 void vx_lane_flush(struct vx_lane *l)
 {
+	let_go(l);
 	pthread_mutex_lock(&l->lock);
 	bool wake = l->rows && !(l->flush && l->wait_idle); /* rows that come later look for themselves; a thread that runs dry wakes it anyway */
 	l->flush = true;
@@ -559,6 +593,7 @@ void vx_lane_free(struct vx_lane *l)
 {
 	if (!l)
 		return;
+	let_go(l);
 	pthread_mutex_lock(&l->lock);
 	l->stop = true;
 	pthread_cond_broadcast(&l->front.more);

@@ -23,6 +23,8 @@
 #define VX_LANE_PIECE_BYTES (1U << 20)  /* of what is streamed */
 #define VX_LANE_RING_FILES 8U           /* from this many files on outputs are read through the ring */
 #define VX_LANE_TURNS 2U                /* saves that wait for a thread which is awake before another is woken ... */
+#define VX_LANE_HELD 4U                 /* saves that a caller who dozes lets gather before a thread is woken for them, ... */
+#define VX_LANE_HELD_MS 10              /* ... or for so long, at his next doze */
 #define VX_LANE_SLOW_BYTES (256U << 10) /* ... unless that one has outputs beyond these to save */
 #define VX_LANE_SLOW_FILES 64U
 #define VX_LANE_BATCH 32U              /* restores taken from the queue at once */
@@ -171,6 +173,9 @@ struct vx_lane {
 	struct vx_evt *ready; /* taken over, the oldest first */
 	struct vx_evt *last;  /* whose buffers the caller holds */
 	uint64_t signals_read;
+	bool gathers;     /* he dozed last time: saves may wait for company */
+	uint32_t n_held;  /* of the saves queued: that no thread was woken for */
+	uint64_t held_ns; /* when the first of them was queued */
 	/* committer */
 	pthread_cond_t rows_more;
 	pthread_t committer;

@@ -1,6 +1,8 @@
 /* Who is woken for what: vx_lane_doze. */
 #include "lanetest.h"
 
+#include "vx/clock.h"
+
 #include <semaphore.h>
 
 static void put(struct lt *t, const char *path)
@@ -53,6 +55,8 @@ static void test_doze(void **state)
 	assert_true(vx_lane_doze(t.lane, true)); /* still nothing */
 	const struct vx_evt *none = atomic_load(&t.lane->events);
 	save(&t, 1, "k1", &a);
+	usleep((VX_LANE_HELD_MS + 1) * 1000);
+	assert_true(vx_lane_doze(t.lane, true));
 	wait_for_more(&t, none);
 	assert_false(readable(&t, 0)); /* captured, and nobody is woken */
 	vx_lane_clean(t.lane, 2, &b);
@@ -78,6 +82,52 @@ static void test_doze(void **state)
 	assert_true(readable(&t, 30000));
 	next_is(&t, VX_LANE_CAPTURED);
 	lt_end(&t);
+}
+
+static uint32_t threads(struct lt *t)
+{
+	pthread_mutex_lock(&t->lane->lock);
+	uint32_t n = t->lane->back.n_threads;
+	pthread_mutex_unlock(&t->lane->lock);
+	return n;
+}
+
+/* While the caller dozes saves gather: no thread is there for the first ones, and one for all of them. What ends the wait: their number, time, a call that does
+ * not doze, a flush, the end. */
+static void test_gather(void **state)
+{
+	struct lt t = {0};
+	(void)state;
+	for (int how = 0; how < 5; how++) {
+		lt_begin(&t);
+		put(&t, "p/a/dist/x");
+		struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**");
+		uint32_t n = how == 0 ? VX_LANE_HELD : VX_LANE_HELD - 1;
+		assert_true(vx_lane_doze(t.lane, true));
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(threads(&t), 0);
+			t.lane->held_ns = vx_now_ns(); /* however slow this machine is */
+			assert_true(vx_lane_doze(t.lane, true));
+			save(&t, i, vx_arena_printf(&t.a, "k%u", i), &a);
+		}
+		if (how == 1)
+			t.lane->held_ns -= (VX_LANE_HELD_MS + 1) * 1000000ULL;
+		if (how < 3)
+			vx_lane_doze(t.lane, how < 2);
+		else if (how == 3)
+			vx_lane_flush(t.lane);
+		assert_int_equal(threads(&t), how < 4);
+		if (how == 4)
+			assert_int_equal(t.lane->n_held, n);
+		lt_reopen(&t);
+		bool found[VX_LANE_HELD];
+		struct vx_entry e[VX_LANE_HELD];
+		struct vx_digest keys[VX_LANE_HELD];
+		for (uint32_t i = 0; i < n; i++)
+			keys[i] = lt_key(vx_arena_printf(&t.a, "k%u", i));
+		assert_int_equal(vx_store_probe(t.store, keys, n, found, e), n);
+		lt_end(&t);
+	}
 }
 
 /* A caller that dozes or sleeps as it comes gets everything, and is never left asleep with something to do. */
@@ -198,7 +248,7 @@ static void test_turns(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_turns), cmocka_unit_test(test_doze), cmocka_unit_test(test_nothing_is_slept_through)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns), cmocka_unit_test(test_doze), cmocka_unit_test(test_gather),
+		cmocka_unit_test(test_nothing_is_slept_through)};
 	return cmocka_run_group_tests_name("lane_wake", tests, NULL, NULL);
 }
