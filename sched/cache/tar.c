@@ -45,6 +45,19 @@ static uint32_t checksum(const struct ustar *h)
 	return sum;
 }
 
+/* In decimal, at least `digits` of them. Returns how many. (Headers are made for each file of each save.) */
+static size_t decimal(char *p, int digits, uint64_t v)
+{
+	char back[20];
+	size_t n = 0;
+	do
+		back[n++] = (char)('0' + v % 10);
+	while ((v /= 10) || n < (size_t)digits);
+	for (size_t i = 0; i < n; i++)
+		p[i] = back[n - 1 - i];
+	return n;
+}
+
 static void write_block(
 	struct vx_buf *out, const char *name, size_t name_n, char type, uint32_t mode, uint64_t size, uint64_t mtime, const char *target)
 {
@@ -73,15 +86,14 @@ static void write_block(
 /* "LEN key=value\n", where LEN counts itself. */
 static void pax_record(struct vx_buf *b, const char *key, const char *val, size_t n)
 {
-	size_t body = 1 + strlen(key) + 1 + n + 1, len = body + 1;
-	for (;;) {
-		char text[24];
-		size_t all = (size_t)snprintf(text, sizeof text, "%zu", len) + body;
-		if (all == len)
-			break;
-		len = all;
-	}
-	vx_buf_printf(b, "%zu %s=", len, key);
+	size_t key_n = strlen(key), body = 1 + key_n + 1 + n + 1, len = body + 1, digits;
+	char text[24];
+	while ((digits = decimal(text, 1, len)) + body != len)
+		len = digits + body;
+	vx_buf_add(b, text, digits);
+	vx_buf_addc(b, ' ');
+	vx_buf_add(b, key, key_n);
+	vx_buf_addc(b, '=');
 	vx_buf_add(b, val, n);
 	vx_buf_addc(b, '\n');
 }
@@ -95,8 +107,13 @@ static void pad(struct vx_buf *out, size_t n)
 void vx_tar_header(const struct vx_tar_member *m, struct vx_buf *out)
 {
 	char name[VX_MAX_PATH + 1], text[64];
-	int k = snprintf(name, sizeof name, "%s%s", m->path, m->type == VX_TAR_DIR ? "/" : "");
-	size_t name_n = (size_t)k < sizeof name ? (size_t)k : sizeof name - 1;
+	size_t name_n = strlen(m->path);
+	if (name_n > sizeof name - 2)
+		name_n = sizeof name - 2;
+	memcpy(name, m->path, name_n);
+	if (m->type == VX_TAR_DIR)
+		name[name_n++] = '/';
+	name[name_n] = '\0';
 	int64_t sec = m->mtime_ns / NS, frac = m->mtime_ns % NS;
 	if (frac < 0) {
 		frac += NS;
@@ -110,13 +127,18 @@ void vx_tar_header(const struct vx_tar_member *m, struct vx_buf *out)
 	if (m->type == VX_TAR_LINK && strlen(m->target) > 100)
 		pax_record(&pax, "linkpath", m->target, strlen(m->target));
 	if (size > MAX_OCTAL_11)
-		pax_record(&pax, "size", text, (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)size));
+		pax_record(&pax, "size", text, decimal(text, 1, size));
 	if (!plain_time) {
 		/* A time before 1970 is minus (seconds and fraction). */
 		bool neg = m->mtime_ns < 0;
 		uint64_t t = neg ? 0 - (uint64_t)m->mtime_ns : (uint64_t)m->mtime_ns;
-		int n = snprintf(text, sizeof text, "%s%llu.%09llu", neg ? "-" : "", (unsigned long long)(t / NS), (unsigned long long)(t % NS));
-		pax_record(&pax, "mtime", text, (size_t)n);
+		size_t n = 0;
+		if (neg)
+			text[n++] = '-';
+		n += decimal(text + n, 1, t / NS);
+		text[n++] = '.';
+		n += decimal(text + n, 9, t % NS);
+		pax_record(&pax, "mtime", text, n);
 	}
 	uint64_t shown = sec < 0 ? 0 : (uint64_t)sec > MAX_OCTAL_11 ? MAX_OCTAL_11 : (uint64_t)sec;
 	if (pax.len) {

@@ -3,12 +3,16 @@
 #include "scan.h"
 
 #include "vx/clock.h"
+#include "vx/fd.h"
+#include "vx/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define DIR_PAYS 4 /* inputs of one directory */
 
 void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret)
 {
@@ -36,12 +40,12 @@ static bool makes(struct vx_keyer *k, const struct record *r, const char *path)
 	return (!n || (strncmp(path, dir, n - 1) == 0 && path[n - 1] == '/')) && vx_globset_match(dg->outs, path + n, strlen(path + n));
 }
 
-/* One look: the same inode, unchanged since it was hashed. By whatever way it is reached, its bytes are those. */
-static bool as_it_was(struct vx_keyer *k, const struct vx_key_input *in)
+/* One look: the same inode, unchanged since it was hashed. By whatever way it is reached, its bytes are those; `path` is relative to fd. */
+static bool as_it_was(struct vx_keyer *k, const struct vx_key_input *in, int fd, const char *path)
 {
 	struct stat st;
 	struct vx_fstat now;
-	if (fstatat(vx_source_fd(k->src), in->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	vx_fstat_of(&st, &now);
 	struct vx_fstat was = {in->size, in->mtime_ns, in->ctime_ns, in->ino, now.dev};
@@ -57,7 +61,7 @@ static int input_moved(struct vx_keyer *k, const struct record *of, const struct
 	int fd = vx_source_fd(k->src);
 	bool exec = vx_source_trusts_exec(k->src);
 	struct vx_file f = {.path = in->path};
-	if (as_it_was(k, in))
+	if (as_it_was(k, in, fd, in->path))
 		return 0;
 	int r = vx_identity_look(fd, in->path, exec, &f);
 	if (r == -ENOENT)
@@ -132,14 +136,47 @@ static int choose_now(struct vx_keyer *k, const struct record *r, struct vx_aren
 	return res;
 }
 
+/* Bytes of the path's directory, the slash included. */
+static size_t dir_bytes(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? (size_t)(slash + 1 - path) : 0;
+}
+
+/* The directory that this input and the next ones are in, opened where enough of them are for that to pay: the way to it is then gone once. -1 */
+static int open_dir_of(struct vx_keyer *k, const struct record *r, uint32_t i, size_t *ret_n)
+{
+	const struct vx_key_input *in = &r->pub.inputs[i];
+	char dir[VX_MAX_PATH];
+	size_t n = dir_bytes(in->path);
+	*ret_n = n;
+	if (!n || n >= sizeof dir || i + DIR_PAYS > r->pub.n_inputs || strncmp(in[DIR_PAYS - 1].path, in->path, n) != 0 ||
+		dir_bytes(in[DIR_PAYS - 1].path) != n)
+		return -1;
+	memcpy(dir, in->path, n);
+	dir[n] = '\0';
+	return openat(vx_source_fd(k->src), dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 static int each_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
 {
-	int res = 0;
+	int res = 0, fd = -1;
+	const char *of = NULL; /* the path that the directory was opened or not opened for */
+	size_t n = 0;
 	for (uint32_t i = 0; res == 0 && i < r->pub.n_inputs; i++) {
-		res = input_moved(k, r, &r->pub.inputs[i]);
+		const struct vx_key_input *in = &r->pub.inputs[i];
+		if (!of || strncmp(in->path, of, n) != 0 || strchr(in->path + n, '/')) {
+			vx_close(fd);
+			fd = open_dir_of(k, r, i, &n);
+			of = in->path;
+		}
+		if (fd >= 0 && as_it_was(k, in, fd, in->path + n))
+			continue;
+		res = input_moved(k, r, in);
 		if (res)
-			snprintf(ret_what, cap, "%s", r->pub.inputs[i].path);
+			snprintf(ret_what, cap, "%s", in->path);
 	}
+	vx_close(fd);
 	return res;
 }
 
