@@ -61,7 +61,7 @@ static int start_below(const struct vx_spawn *s, int socket, int self, struct vx
 		argc++;
 	const char **argv = vx_xcalloc(argc + 5, sizeof *argv);
 	snprintf(number, sizeof number, "%d", top);
-	argv[0] = "vx";
+	argv[0] = "keeper";
 	argv[1] = "-keeper";
 	argv[2] = number;
 	argv[3] = s->path;
@@ -219,6 +219,7 @@ __attribute__((noreturn)) static void inner(int outer_fd, int top, char **argv)
 	pid_t program = 0, pid;
 	int status, r;
 
+	prctl(PR_SET_NAME, "vx-keeper");
 	prctl(PR_SET_PDEATHSIG, SIGCONT);
 	prctl(PR_SET_CHILD_SUBREAPER, 1); /* that is not inherited */
 	sigemptyset(&none);
@@ -272,7 +273,7 @@ int vx_keeper_main(int argc, char **argv)
 	if (argc < 5 || vx_parse_u64(argv[2], VX_MAX_SPAWN_FDS - VX_KEEPER_FDS, &top) < 0 || top < 2)
 		return 64;
 	vx_tree_ignore_signals();
-	vx_tree_keep("vx-keeper", on_sigchld);
+	vx_tree_keep("keeper", on_sigchld);
 	for (int fd = FD_SOCKET; fd <= (int)top + (int)VX_KEEPER_FDS; fd++)
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && errno != EBADF)
 			return 70;

@@ -231,7 +231,7 @@ int vx_forkserver_main(int argc, char **argv)
 		return 64;
 	vx_nofile_raise(); /* for workers, which are forks; their tasks get the old limit back */
 	vx_tree_ignore_signals();
-	vx_tree_keep("vx-forkserver", on_sigchld);
+	vx_tree_keep("forkserver", on_sigchld); /* not what `pkill -KILL vx` takes for us: see vx/forkserver.h */
 	if (take_descriptors(&f, argv[3][0] == '1') < 0 || vx_region_header(&f.region)->slots != slots)
 		return 70;
 	f.slots = (uint32_t)slots;

@@ -1,6 +1,6 @@
 /* Between the pool and its fork server: descriptors, arguments, control messages.
  *
- * The pool executes /proc/self/exe as `vx -forkserver SLOTS INIT BWRAP` with the descriptors below, in a session of its own, in "/". INIT is "1" when
+ * The pool executes /proc/self/exe as `forkserver -forkserver SLOTS INIT BWRAP` with the descriptors below, in a session of its own, in "/". INIT is "1" when
  * vx-init's descriptor is there, else "0"; BWRAP is "" when there is none. Everything else that vx was started with is closed, so that no task sees
  * it. Control messages are single packets on a SOCK_SEQPACKET pair; VX_FS_FORK carries the slot's request eventfd (SCM_RIGHTS).
  *
@@ -15,7 +15,9 @@
  *
  * Death. A worker watches the pidfds of fork server and scheduler, the fork server that of the scheduler. Whoever sees one die ends everything below
  * itself and exits. Nobody kills a worker for that before VX_FS_END_MS have passed: it is the one that knows its tree, and its killer may be killed
- * next. Only orphans of workers that are dead are killed at once. So of the three any two may die at any moment. */
+ * next. Only orphans of workers that are dead are killed at once. So of the three any two may die at any moment. That all three are killed in one
+ * instant is made unlikely rather than survived: who kills by name (pkill, killall) means "vx", and neither the fork server's name nor its command line has that.
+ * A fourth process above it would only move the case to four. */
 #ifndef VX_FORKSERVER_H
 #define VX_FORKSERVER_H
 

@@ -11,7 +11,7 @@
  *     nothing is left, and goes (vx/proctree.h). PROGRAM's own process dies with the inner keeper in any case;
  *   - the inner one dies: the outer one inherits what it leaves, and does the same;
  *   - both die: vx inherits it (vx_keeper_end), being a child subreaper from the first keeper on.
- * One that is stopped is woken by its parent's death.
+ * One that is stopped is woken by its parent's death. Whoever kills by the name "vx" (pkill) does not find the outer one.
  *
  * The socket (SOCK_SEQPACKET). The inner keeper sends one struct vx_keeper_word when PROGRAM has ended or could not be started; what PROGRAM has left
  * goes on until vx closes its end. No word and the end of the file: the inner keeper died.
@@ -49,7 +49,7 @@ int vx_keeper_status(const struct vx_keeper *k, int *ret_status);
  * to a keeper after 3 * VX_KEEPER_END_MS. */
 void vx_keeper_end(struct vx_keeper *k);
 
-/* Hidden verb of the binary, called from main: "vx" "-keeper" N_FDS PATH ARGV... */
+/* Hidden verb of the binary, called from main: "keeper" "-keeper" N_FDS PATH ARGV... */
 int vx_keeper_main(int argc, char **argv);
 
 #endif

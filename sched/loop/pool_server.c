@@ -36,7 +36,7 @@ static int watch(struct vx_pool *p, int fd, uint32_t events)
 static int spawn_server(struct vx_pool *p, int control, const char **ret_step)
 {
 	char slots[16];
-	const char *argv[] = {"vx", "-forkserver", slots, p->init_fd >= 0 ? "1" : "0", p->bwrap_path, NULL};
+	const char *argv[] = {"forkserver", "-forkserver", slots, p->init_fd >= 0 ? "1" : "0", p->bwrap_path, NULL};
 	struct vx_spawn_fd fds[6] = {{control, VX_FS_CONTROL_FD}, {p->region.fd, VX_FS_REGION_FD}, {p->self_fd, VX_FS_SCHEDULER_FD},
 		{p->event_fd, VX_FS_POOL_EVENT_FD}, {STDERR_FILENO, STDERR_FILENO}, {p->init_fd, VX_FS_INIT_FD}};
 	struct vx_spawn s = VX_SPAWN_INIT;

@@ -91,7 +91,7 @@ vx_with() {
 	done
 }
 
-# All of vx at once, as `pkill -KILL vx` does it: nobody is left to sweep, but the command itself goes.
+# All of vx at once: nobody is left to sweep, but the command itself goes.
 workspace "$W/all"
 project a <<<"$(task "exec sleep $tag")"
 "$VX" run build --all >/dev/null 2>&1 &
@@ -105,10 +105,40 @@ wait $pid 2>/dev/null
 ok 'all of vx is killed at once: so is the command' wait_for 5 none_called "sleep $tag"
 for p in $(called "sleep $tag"); do kill -KILL "$p"; done
 
+# All that bears its name at once, as `pkill -KILL vx` does it, or `pkill -KILL -f vx`: nothing is left, in whatever session.
+# named PID FILE: those of vx and below it of whom /proc/PID/FILE has the name
+named() {
+	local p
+	for p in $1 $(below $1); do ! grep -qz 'vx' "/proc/$p/$2" 2>/dev/null || echo $p; done
+}
+# vx_by_name WHAT FILE...: kills while WHAT runs in the current directory
+vx_by_name() {
+	local what=$1 by pid victims all
+	shift
+	for by; do
+		(exec -a vx "$VX" run build --all >/dev/null 2>&1) &
+		pid=$!
+		ok "$what runs" wait_for 10 up
+		victims=$(named $pid $by)
+		all="$pid $(below $pid)"
+		like "$what: vx itself has the name in $by" " $(paste -sd' ' <<<"$victims") " " $pid "
+		kill -STOP $victims
+		kill -KILL $victims
+		wait $pid 2>/dev/null
+		ok "$what, all with the name in $by killed: nothing is left" wait_for 5 none_called "sleep $tag"
+		ok "$what, all with the name in $by killed: none of vx either" all_gone 3 $all
+		for p in $(called "sleep $tag"); do kill -KILL "$p"; done
+	done
+}
+workspace "$W/named"
+project a <<<"$(task "exec ../../../nest")"
+vx_by_name 'a task' comm cmdline
+
 workspace "$W/probe"
 project a <<<'{ "tasks": { "build": { "exec": { "command": ":" }, "cache": { "inputs": { "files": ["src/**"], "runtime": ["exec '"$W/nest"'"] }, "outputs": { "files": [] } } } } }'
 put p/a/src/x x
 vx_with 'a probe'
+vx_by_name 'a probe' comm
 
 # ... and when it ends by itself
 project a <<<'{ "tasks": { "build": { "exec": { "command": ":" }, "cache": { "inputs": { "files": ["src/**"], "runtime": ["setsid sleep '$tag' >/dev/null 2>&1 & echo x"] }, "outputs": { "files": [] } } } } }'
@@ -121,5 +151,6 @@ if command -v node >/dev/null; then
 	put p/a/package.json '{ "name": "a" }'
 	put p/a/vx.config.mjs "import { execFileSync } from 'node:child_process'; execFileSync('$W/nest', { stdio: 'ignore' }); export default { tasks: {} };"
 	vx_with 'a configuration'
+	vx_by_name 'a configuration' comm
 fi
 done_testing
