@@ -20,13 +20,14 @@ struct drop {
 	uint32_t n, cap;
 };
 
-/* Is the file the one that was found damaged, or still missing? Of a segment: does the artifact still lie where it was looked for? */
+/* Is the file the one that was found damaged, or still missing? In a segment: does the artifact still lie where it was looked for, and is it still not whole? */
 static bool still_bad(struct vx_tx *t, const struct drop *d)
 {
 	struct stat st;
 	struct vx_place now;
 	if (d->e->segment)
-		return vx_place_get(t, &d->e->artifact, &now) == 0 && now.segment == d->e->segment && now.off == d->e->offset;
+		return vx_place_get(t, &d->e->artifact, &now) == 0 && now.segment == d->e->segment && now.off == d->e->offset &&
+		       !vx_place_whole(d->s, &now, &d->e->artifact);
 	if (fstatat(d->s->a_fd, d->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT;
 	return d->seen && st.st_ino == d->seen->st_ino && st.st_ctim.tv_sec == d->seen->st_ctim.tv_sec &&

@@ -27,6 +27,7 @@
 struct vx_index {
 	MDB_env *env;
 	MDB_dbi dbi[VX_DBS];
+	bool absent[VX_DBS]; /* read only, and made before there was such a database: as if empty */
 	char dir[PATH_MAX];
 	bool write, sync;
 	atomic_bool checked; /* its pages, by this process */
@@ -197,15 +198,20 @@ static int open_dbs(struct vx_index *ix)
 	return code(mdb_txn_commit(t));
 }
 
-/* In a database that is there already nothing needs to be written to open it. */
-static int open_dbs_read(struct vx_index *ix)
+/* In an index that is there already nothing needs to be written to open it. */
+static int open_dbs_read(struct vx_index *ix, bool *ret_new)
 {
 	MDB_txn *t;
 	int rc = mdb_txn_begin(ix->env, NULL, MDB_RDONLY, &t);
 	if (rc)
 		return code(rc);
-	for (int i = 0; i < VX_DBS && !rc; i++)
+	for (int i = 0; i < VX_DBS && !rc; i++) {
 		rc = mdb_dbi_open(t, db_names[i], 0, &ix->dbi[i]);
+		*ret_new = i == VX_DB_META && rc == MDB_NOTFOUND;
+		ix->absent[i] = i == VX_DB_PLACES && rc == MDB_NOTFOUND && !ix->write;
+		if (ix->absent[i])
+			rc = 0;
+	}
 	if (rc) {
 		mdb_txn_abort(t);
 		return code(rc);
@@ -261,10 +267,11 @@ static int open_env(struct call *c)
 	int dead = 0;
 	if (ix->write)
 		mdb_reader_check(ix->env, &dead);
-	int r = open_dbs_read(ix);
+	bool is_new = false;
+	int r = open_dbs_read(ix, &is_new);
 	if (r != -ENOENT || !ix->write)
 		return r;
-	if (!ix->sync) /* nothing is in it that could be lost: see vx_index_ready */
+	if (!ix->sync && is_new) /* nothing is in it that could be lost: see vx_index_ready */
 		mdb_env_set_flags(ix->env, MDB_NOSYNC, 1);
 	return open_dbs(ix);
 }
@@ -380,6 +387,16 @@ bool vx_index_writable(const struct vx_index *ix)
 bool vx_index_damaged(const struct vx_index *ix)
 {
 	return atomic_load(&ix->damaged);
+}
+
+bool vx_index_in_place(const struct vx_index *ix)
+{
+	char p[PATH_MAX + 16];
+	struct stat mine, there;
+	int fd;
+	snprintf(p, sizeof p, "%s/data.mdb", ix->dir);
+	return !atomic_load(&ix->damaged) && mdb_env_get_fd(ix->env, &fd) == 0 && fstat(fd, &mine) == 0 && lstat(p, &there) == 0 &&
+	       mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
 }
 
 uint64_t vx_index_commits(const struct vx_index *ix)
@@ -538,6 +555,8 @@ uint64_t vx_tx_id(const struct vx_tx *t)
 int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void **ret, size_t *ret_n)
 {
 	MDB_val k = {key_n, (void *)(uintptr_t)key}, v;
+	if (t->ix->absent[db])
+		return -ENOENT;
 	int rc = mdb_get(t->txn, t->ix->dbi[db], &k, &v);
 	if (rc)
 		return code(rc);
@@ -582,6 +601,8 @@ int vx_tx_del(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n)
 int vx_tx_each(struct vx_tx *t, enum vx_db db, int (*fn)(void *arg, const void *key, size_t key_n, const void *val, size_t n, bool ok), void *arg)
 {
 	MDB_cursor *cur;
+	if (t->ix->absent[db])
+		return 0;
 	int rc = mdb_cursor_open(t->txn, t->ix->dbi[db], &cur);
 	if (rc)
 		return code(rc);

@@ -36,6 +36,8 @@ void vx_index_ready(struct vx_index *ix);
 void vx_index_close(struct vx_index *ix);
 bool vx_index_writable(const struct vx_index *ix);
 bool vx_index_damaged(const struct vx_index *ix);
+/* Is this still the store's index? Another process may have put it aside, or somebody removed it: then nobody may go by what it does not hold. */
+bool vx_index_in_place(const struct vx_index *ix);
 
 int vx_index_read(struct vx_index *ix, int (*fn)(struct vx_tx *t, void *arg), void *arg);
 int vx_index_write(struct vx_index *ix, int (*fn)(struct vx_tx *t, void *arg), void *arg);

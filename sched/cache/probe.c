@@ -76,7 +76,11 @@ static int probe_rows(struct vx_tx *t, void *arg)
 		if (r < 0 || vx_row_decode(&p->keys[i], v, n, &row) < 0 || !vx_store_usable_row(p->s, &row))
 			continue;
 		struct vx_place place;
-		if (row.e.artifact_bytes && row.e.artifact_bytes <= VX_SEGMENT_ARTIFACT_BYTES && vx_place_get(t, &row.e.artifact, &place) == 0) {
+		bool small = row.e.artifact_bytes && row.e.artifact_bytes <= VX_SEGMENT_ARTIFACT_BYTES;
+		r = small ? vx_place_get(t, &row.e.artifact, &place) : -ENOENT;
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (r == 0) {
 			if (place.bytes != row.e.artifact_bytes || !vx_segment_holds(p->s, &p->sizes, &place))
 				continue;
 			row.e.segment = place.segment;
@@ -178,22 +182,30 @@ struct group {
 	struct vx_store *s;
 	struct vx_commit *v;
 	uint32_t n;
-	uint64_t note;
 	struct vx_segment_sizes sizes;
+	bool note; /* what is to be noted of the segment appended to has changed */
 };
 
 /* 0, or -ENOENT: what was to be used again has gone, or so has the segment. */
 static int put_place(struct vx_tx *t, struct group *g, const struct vx_commit *c)
 {
+	struct vx_store *s = g->s;
 	struct vx_place now;
-	if (!vx_segment_holds(g->s, &g->sizes, &c->place)) {
-		atomic_store(&g->s->seg_lost, true);
+	if (c->placed) { /* elsewhere by now, perhaps: somebody else has saved the same */
+		int r = vx_place_get(t, &c->artifact, &now);
+		return r < 0 || vx_segment_holds(s, &g->sizes, &now) ? r : -ENOENT;
+	}
+	if (!vx_segment_holds(s, &g->sizes, &c->place)) {
+		atomic_store(&s->seg_lost, true);
 		return -ENOENT;
 	}
-	if (!c->placed)
-		return vx_place_put(t, &c->artifact, &c->place);
-	int r = vx_place_get(t, &c->artifact, &now);
-	return r < 0 ? r : vx_place_equal(&now, &c->place) ? 0 : -ENOENT;
+	uint64_t segment = atomic_load(&s->seg_id), end = c->place.off + c->place.bytes;
+	if (c->place.segment == segment && (s->noted.segment != segment || s->noted.end < end)) {
+		s->noted.segment = segment;
+		s->noted.end = end;
+		g->note = true;
+	}
+	return vx_place_put(t, &c->artifact, &c->place);
 }
 
 static int put_one(struct vx_tx *t, struct group *g, struct vx_commit *c)
@@ -228,22 +240,21 @@ static int put_one(struct vx_tx *t, struct group *g, struct vx_commit *c)
 static int put_group(struct vx_tx *t, void *arg)
 {
 	struct group *g = arg;
+	struct vx_store *s = g->s;
 	int r = 0;
 	vx_segment_sizes_free(&g->sizes); /* this may be another attempt */
 	for (uint32_t i = 0; i < g->n && r == 0; i++)
 		r = put_one(t, g, &g->v[i]);
 	if (r == 0 && g->note)
-		r = vx_segment_set_last(t, g->note);
+		r = vx_segment_set_last(t, s->noted.segment, s->noted.end);
 	VX_POINT("commit.inside");
 	return r;
 }
 
 int vx_store_commit(struct vx_store *s, struct vx_commit *v, uint32_t n)
 {
-	struct group g = {.s = s, .v = v, .n = n, .note = atomic_exchange(&s->seg_note, 0)};
+	struct group g = {.s = s, .v = v, .n = n};
 	int r = s->ix && s->write ? vx_index_write(s->ix, put_group, &g) : -EROFS;
-	if (r < 0 && g.note)
-		atomic_store(&s->seg_note, g.note);
 	vx_segment_sizes_free(&g.sizes);
 	return r;
 }

@@ -4,6 +4,7 @@
 #include "upkeep.h"
 
 #include "vx/clock.h"
+#include "vx/fd.h"
 #include "vx/err.h"
 #include "vx/json.h"
 #include "vx/point.h"
@@ -203,10 +204,11 @@ static int unlink_files(struct vx_tx *t, void *arg)
 	return r;
 }
 
-static void reclaim_segments(struct prune *p)
+static void reclaim_segments(struct prune *p, int lock)
 {
 	uint64_t n = 0, bytes = 0;
-	vx_segments_reclaim(p->s, p->places, p->n_places, &n, &bytes);
+	if (lock >= 0)
+		vx_segments_reclaim(p->s, p->places, p->n_places, &n, &bytes);
 	for (uint32_t i = 0; i < p->c.n_spare; i++)
 		bytes += p->c.spare[i].place.bytes;
 	p->orphans_gone += n + p->c.n_spare;
@@ -224,6 +226,9 @@ static void orphans_of(struct prune *p)
 
 static int prune_now(struct prune *p)
 {
+	VX_CLEANUP_FD int lock = vx_segments_lock(p->s);
+	if (!vx_index_in_place(p->s->ix))
+		return -ESTALE;
 	VX_POINT("prune.begin");
 	int r = vx_index_write(p->s->ix, delete_rows, p);
 	VX_POINT("prune.committed");
@@ -244,7 +249,7 @@ static int prune_now(struct prune *p)
 		r = vx_index_write(p->s->ix, unlink_files, p);
 	VX_POINT("prune.files_gone");
 	if (r == 0)
-		reclaim_segments(p);
+		reclaim_segments(p, lock);
 	return r;
 }
 
@@ -279,7 +284,9 @@ int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_
 		*ret = j;
 	} else {
 		vx_err_set(err, r, "the cache %s could not be pruned: %s", s->dir,
-			r == -EBADMSG ? "its index is damaged (the next run begins a new one)" : vx_strerror(r));
+			r == -EBADMSG  ? "its index is damaged (the next run begins a new one)"
+			: r == -ESTALE ? "another process has put its index aside meanwhile"
+				       : vx_strerror(r));
 	}
 	vx_census_free(&p.c);
 	vx_arena_free(&p.a);

@@ -106,29 +106,35 @@ int vx_place_find(struct vx_store *s, const struct vx_digest *artifact, struct v
 	return vx_index_read(s->ix, find_one, &f);
 }
 
+struct disk_last {
+	uint64_t segment, end;
+};
+
 static int get_last(struct vx_tx *t, void *arg)
 {
+	struct disk_last *ret = arg;
 	const void *v;
 	size_t n;
-	uint64_t id;
 	int r = vx_tx_get(t, VX_DB_META, "segment", 7, &v, &n);
-	if (r < 0 || n != sizeof id)
+	if (r < 0 || n != sizeof *ret)
 		return r < 0 ? r : -ENOENT;
-	memcpy(&id, v, sizeof id);
-	*(uint64_t *)arg = le64toh(id);
+	memcpy(ret, v, n);
 	return 0;
 }
 
-uint64_t vx_segment_last(struct vx_store *s)
+uint64_t vx_segment_last(struct vx_store *s, uint64_t *ret_end)
 {
-	uint64_t id = 0;
-	return vx_index_read(s->ix, get_last, &id) < 0 ? 0 : id;
+	struct disk_last d;
+	if (vx_index_read(s->ix, get_last, &d) < 0)
+		return 0;
+	*ret_end = le64toh(d.end);
+	return le64toh(d.segment);
 }
 
-int vx_segment_set_last(struct vx_tx *t, uint64_t segment)
+int vx_segment_set_last(struct vx_tx *t, uint64_t segment, uint64_t end)
 {
-	uint64_t id = htole64(segment);
-	return vx_tx_put(t, VX_DB_META, "segment", 7, &id, sizeof id);
+	struct disk_last d = {htole64(segment), htole64(end)};
+	return vx_tx_put(t, VX_DB_META, "segment", 7, &d, sizeof d);
 }
 
 /* ---- are they there? ---- */
@@ -153,6 +159,22 @@ bool vx_segment_holds(const struct vx_store *s, struct vx_segment_sizes *z, cons
 	return p->off + p->bytes <= z->v[i - 1].bytes;
 }
 
+bool vx_place_whole(const struct vx_store *s, const struct vx_place *p, const struct vx_digest *artifact)
+{
+	char path[VX_SEGMENT_PATH];
+	struct vx_digest d;
+	vx_segment_path(p->segment, path);
+	VX_CLEANUP_FD int fd = vx_open(s->dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	void *buf = vx_xmalloc(p->bytes + 1);
+	bool all = pread(fd, buf, p->bytes, (off_t)p->off) == (ssize_t)p->bytes;
+	if (all)
+		vx_sha256_of(buf, p->bytes, &d);
+	free(buf);
+	return all && vx_digest_equal(&d, artifact);
+}
+
 void vx_segment_sizes_free(struct vx_segment_sizes *z)
 {
 	free(z->v);
@@ -164,14 +186,14 @@ void vx_segment_sizes_free(struct vx_segment_sizes *z)
 struct places {
 	struct vx_place *v;
 	uint32_t n, cap;
-	uint64_t segment; /* whose places are wanted */
+	uint64_t segment; /* whose places are wanted; 0: all */
 };
 
 static int collect(void *arg, const struct vx_digest *artifact, const struct vx_place *p)
 {
 	struct places *c = arg;
 	(void)artifact;
-	if (p->segment != c->segment)
+	if (c->segment && p->segment != c->segment)
 		return 0;
 	if (c->n == c->cap) {
 		c->cap = c->cap ? c->cap * 2 : 256;
@@ -184,6 +206,8 @@ static int collect(void *arg, const struct vx_digest *artifact, const struct vx_
 static int by_offset(const void *a, const void *b)
 {
 	const struct vx_place *x = a, *y = b;
+	if (x->segment != y->segment)
+		return x->segment < y->segment ? -1 : 1;
 	return x->off < y->off ? -1 : x->off > y->off;
 }
 
@@ -201,12 +225,41 @@ static int read_places(struct vx_store *s, struct places *ret)
 	return r;
 }
 
+/* Those of one segment among all of them. They share the memory. */
+static struct places of_segment(const struct places *all, uint64_t segment)
+{
+	uint32_t from = 0, to = all->n;
+	while (from < to) {
+		uint32_t mid = from + (to - from) / 2;
+		if (all->v[mid].segment < segment)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	while (to < all->n && all->v[to].segment == segment)
+		to++;
+	return (struct places){.v = all->v + from, .n = to - from, .segment = segment};
+}
+
+int vx_segment_end(struct vx_store *s, uint64_t segment, uint64_t *ret)
+{
+	struct places v = {.segment = segment};
+	uint64_t end = 0;
+	int r = read_places(s, &v);
+	for (uint32_t i = 0; i < v.n; i++)
+		if (v.v[i].off + v.v[i].bytes > end)
+			end = v.v[i].off + v.v[i].bytes;
+	free(v.v);
+	if (r == 0)
+		*ret = end;
+	return r;
+}
+
 struct gaps {
 	struct vx_store *s;
 	bool reclaim;
-	const struct vx_place *gone;
-	uint32_t n_gone;
-	uint64_t n, bytes; /* found beside `gone` */
+	struct places all, gone; /* as they were at the beginning; sorted */
+	uint64_t n, bytes;       /* found beside `gone` */
 };
 
 /* Was it reclaimed before? One too short for a frame counts as such: nothing can be had from it. */
@@ -231,14 +284,14 @@ static void reclaim(int fd, uint64_t from, uint64_t to)
 }
 
 /* The gaps that nobody has reclaimed yet. */
-static void count(struct gaps *g, int fd, const struct places *v, uint64_t size)
+static void count(int fd, const struct places *v, uint64_t size, uint64_t *n, uint64_t *bytes)
 {
 	uint64_t at = 0;
 	for (uint32_t i = 0; i <= v->n; i++) {
 		uint64_t to = i < v->n ? v->v[i].off : size;
 		if (at < to && !is_reclaimed(fd, at, to)) {
-			g->n++;
-			g->bytes += to - at;
+			++*n;
+			*bytes += to - at;
 		}
 		if (i < v->n && v->v[i].off + v->v[i].bytes > at)
 			at = v->v[i].off + v->v[i].bytes;
@@ -249,6 +302,8 @@ static void count(struct gaps *g, int fd, const struct places *v, uint64_t size)
 static void reclaim_all(struct gaps *g, int fd, const char *path, const struct places *live, uint64_t size)
 {
 	uint64_t at = 0;
+	if (!vx_index_in_place(g->s->ix))
+		return;
 	for (uint32_t i = 0; i < live->n; i++) {
 		if (at < live->v[i].off && !is_reclaimed(fd, at, live->v[i].off))
 			reclaim(fd, at, live->v[i].off);
@@ -262,20 +317,48 @@ static void reclaim_all(struct gaps *g, int fd, const char *path, const struct p
 	VX_POINT("prune.segment_done");
 }
 
+/* Once more, now that nobody can commit a place in it. */
 static void idle_segment(struct gaps *g, uint64_t segment, const char *path, int fd, uint64_t size)
 {
-	struct places v = {.segment = segment};
-	int r = read_places(g->s, &v);
-	uint32_t n_live = v.n;
-	for (uint32_t i = 0; i < g->n_gone; i++)
-		collect(&v, NULL, &g->gone[i]);
-	if (v.n > n_live)
-		qsort(v.v, v.n, sizeof *v.v, by_offset);
-	if (r == 0)
-		count(g, fd, &v, size);
-	if (r == 0 && g->reclaim && (v.n == n_live || read_places(g->s, &v) == 0))
-		reclaim_all(g, fd, path, &v, size);
-	free(v.v);
+	struct places live = {.segment = segment}, both = {.segment = segment}, gone = of_segment(&g->gone, segment);
+	if (read_places(g->s, &live) < 0)
+		return;
+	for (uint32_t i = 0; i < live.n; i++)
+		collect(&both, NULL, &live.v[i]);
+	for (uint32_t i = 0; i < gone.n; i++)
+		collect(&both, NULL, &gone.v[i]);
+	if (both.n)
+		qsort(both.v, both.n, sizeof *both.v, by_offset);
+	count(fd, &both, size, &g->n, &g->bytes);
+	if (g->reclaim)
+		reclaim_all(g, fd, path, &live, size);
+	free(live.v);
+	free(both.v);
+}
+
+/* What was given up of a segment that somebody appends to. Should it overlap with what is needed, somebody has meddled: it is left alone. */
+static void busy_segment(struct gaps *g, uint64_t segment, int fd)
+{
+	struct places live = of_segment(&g->all, segment), gone = of_segment(&g->gone, segment);
+	uint32_t k = 0;
+	uint64_t end = 0; /* of the places before the k-th */
+	for (uint32_t i = 0; i < gone.n; i++) {
+		const struct vx_place *p = &gone.v[i];
+		for (; k < live.n && live.v[k].off <= p->off; k++)
+			if (live.v[k].off + live.v[k].bytes > end)
+				end = live.v[k].off + live.v[k].bytes;
+		if (end <= p->off && (k == live.n || p->off + p->bytes <= live.v[k].off))
+			reclaim(fd, p->off, p->off + p->bytes);
+	}
+}
+
+/* Is there anything to be done? Most segments are as they were. */
+static bool has_gaps(const struct gaps *g, uint64_t segment, int fd, uint64_t size)
+{
+	struct places live = of_segment(&g->all, segment);
+	uint64_t n = 0, bytes = 0;
+	count(fd, &live, size, &n, &bytes);
+	return n || !live.n;
 }
 
 static void one_segment(struct gaps *g, const char *name)
@@ -287,18 +370,17 @@ static void one_segment(struct gaps *g, const char *name)
 	if (!segment || strcmp(path + 2, name) != 0)
 		return;
 	VX_CLEANUP_FD int fd = vx_open(g->s->dir_fd, path, (g->reclaim ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (fd < 0)
+	if (fd == -EACCES && g->reclaim) /* another user's: it can still be removed as a whole */
+		fd = vx_open(g->s->dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !has_gaps(g, segment, fd, (uint64_t)st.st_size))
 		return;
 	bool idle = flock(fd, (g->reclaim ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !st.st_nlink)
+	if (fstat(fd, &st) < 0 || !st.st_nlink)
 		return;
-	if (idle) {
+	if (idle)
 		idle_segment(g, segment, path, fd, (uint64_t)st.st_size);
-		return;
-	}
-	for (uint32_t i = 0; i < g->n_gone; i++)
-		if (g->gone[i].segment == segment)
-			reclaim(fd, g->gone[i].off, g->gone[i].off + g->gone[i].bytes);
+	else
+		busy_segment(g, segment, fd);
 }
 
 static int each_segment(struct gaps *g)
@@ -316,20 +398,41 @@ static int each_segment(struct gaps *g)
 	return 0;
 }
 
+static int all_gaps(struct gaps *g, uint64_t *ret_n, uint64_t *ret_bytes)
+{
+	int r = g->s->ix ? read_places(g->s, &g->all) : 0;
+	if (r == 0 && g->s->ix)
+		r = each_segment(g);
+	free(g->all.v);
+	*ret_n = g->n;
+	*ret_bytes = g->bytes;
+	return r;
+}
+
 int vx_segments_gaps(struct vx_store *s, uint64_t *ret_n, uint64_t *ret_bytes)
 {
-	struct gaps g = {.s = s};
-	int r = s->ix ? each_segment(&g) : 0;
-	*ret_n = g.n;
-	*ret_bytes = g.bytes;
-	return r;
+	return all_gaps(&(struct gaps){.s = s}, ret_n, ret_bytes);
+}
+
+int vx_segments_lock(struct vx_store *s)
+{
+	int fd = vx_open(s->dir_fd, "s", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int r = -errno;
+		vx_close(fd);
+		return r;
+	}
+	return fd;
 }
 
 int vx_segments_reclaim(struct vx_store *s, const struct vx_place *gone, uint32_t n_gone, uint64_t *ret_n, uint64_t *ret_bytes)
 {
-	struct gaps g = {.s = s, .reclaim = true, .gone = gone, .n_gone = n_gone};
-	int r = each_segment(&g);
-	*ret_n = g.n;
-	*ret_bytes = g.bytes;
+	struct gaps g = {.s = s, .reclaim = true};
+	for (uint32_t i = 0; i < n_gone; i++)
+		collect(&g.gone, NULL, &gone[i]);
+	if (n_gone)
+		qsort(g.gone.v, n_gone, sizeof *g.gone.v, by_offset);
+	int r = all_gaps(&g, ret_n, ret_bytes);
+	free(g.gone.v);
 	return r;
 }

@@ -4,13 +4,18 @@
  *
  * Where an artifact lies is a row of its own, its place: segment, offset, size, by the artifact's digest. One store object appends to a segment at a time, the
  * one that holds its lock (flock), and it holds it until the store is closed, when all its rows are committed or given up. The next one goes on where that
- * one stopped; `segment` in the database `meta` says which to try. Full, held by another or gone: a new one is begun.
+ * one stopped; `segment` in the database `meta` says which to try, and how long it is at least. Full, held by another, gone or shorter than its places say
+ * (the power failed, somebody cut it): a new one is begun. So no two places overlap.
  *
  * Bytes first, then the place, in the transaction of the row that needs it. What no place covers is a gap: a save that failed or died, an artifact that
  * went. Nobody reads a gap. vx_segments_reclaim gives its blocks back to the disk (fallocate(2), FALLOC_FL_PUNCH_HOLE) and leaves a skippable frame
  * (RFC 8878, 3.1.2) that covers it, so that what follows can still be read; a gap at the end is cut off, a segment without places is removed. In a segment
  * that somebody appends to, only the places that were given up are touched: the rest may be about to become places. Where holes cannot be made a gap stays
  * until its segment goes.
+ *
+ * One process reclaims at a time, under a lock of the directory that it has had since before it gave places up: what another one cuts off meanwhile is
+ * appended to again, and then a given-up place would be somebody's bytes. Who does not get it leaves gaps to the next. Nobody reclaims by an index that is
+ * not the store's any more.
  *
  * A reader may be overtaken by all that: what it reads is checked by its digest, as ever. */
 #ifndef VX_CACHE_SEGMENT_H
@@ -46,9 +51,13 @@ int vx_place_each(struct vx_tx *t, int (*fn)(void *arg, const struct vx_digest *
 
 /* In a read transaction of its own. -ENOENT. */
 int vx_place_find(struct vx_store *s, const struct vx_digest *artifact, struct vx_place *ret);
-/* The segment that was appended to last, by anybody; 0 none. */
-uint64_t vx_segment_last(struct vx_store *s);
-int vx_segment_set_last(struct vx_tx *t, uint64_t segment);
+/* The segment that a commit last put a place in (0 none), and where its places end at least. */
+uint64_t vx_segment_last(struct vx_store *s, uint64_t *ret_end);
+int vx_segment_set_last(struct vx_tx *t, uint64_t segment, uint64_t end);
+/* Where its places end, from the places themselves. */
+int vx_segment_end(struct vx_store *s, uint64_t segment, uint64_t *ret);
+/* Does the place hold the bytes of this artifact? Also false when that cannot be found out. */
+bool vx_place_whole(const struct vx_store *s, const struct vx_place *p, const struct vx_digest *artifact);
 
 /* How long is each segment that places name? For many places: one look at each segment. Zeroed is new; free with vx_segment_sizes_free. */
 struct vx_segment_sizes {
@@ -63,6 +72,8 @@ void vx_segment_sizes_free(struct vx_segment_sizes *z);
 
 /* Gaps of segments that nobody appends to, and which have not been reclaimed yet: their number and bytes. */
 int vx_segments_gaps(struct vx_store *s, uint64_t *ret_n, uint64_t *ret_bytes);
+/* To be held from before places are given up until they are reclaimed: a descriptor to close. -errno: another process reclaims, or there are no segments. */
+int vx_segments_lock(struct vx_store *s);
 /* Reclaims them, and the `gone` places (whose rows are deleted and committed) wherever they are. ret_*: the gaps that there were beside `gone`. */
 int vx_segments_reclaim(struct vx_store *s, const struct vx_place *gone, uint32_t n_gone, uint64_t *ret_n, uint64_t *ret_bytes);
 

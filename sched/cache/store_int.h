@@ -31,9 +31,12 @@ struct vx_store {
 		int *v;
 		uint32_t n, cap;
 	} segs;
-	uint64_t seg_id, seg_end;      /* of the last of `segs` */
-	atomic_uint_fast64_t seg_note; /* one that was begun, for the next commit to write down; 0 none */
-	atomic_bool seg_lost;          /* a commit did not find it where it was: the next save begins another */
+	atomic_uint_fast64_t seg_id; /* of the last of `segs` */
+	uint64_t seg_end;            /* where the next artifact goes */
+	atomic_bool seg_lost;        /* a commit did not find it where it was: the next save begins another */
+	struct {
+		uint64_t segment, end;
+	} noted; /* in the index, by this store. Used in commits only, and those take turns */
 };
 
 #define VX_ARTIFACT_PATH 80
@@ -63,7 +66,7 @@ struct vx_commit {
 	const char *need[2]; /* files that must be there (paths below a/), since a prune may have come between; NULL none */
 	struct vx_digest artifact;
 	struct vx_place place; /* of the artifact, in a segment */
-	bool placed;           /* it was there already, and must still be; else it is new */
+	bool placed;           /* it was there already, and must still be somewhere; else it is new */
 	int res;               /* 0, or -ENOENT when one of `need` or the place had gone */
 };
 int vx_store_commit(struct vx_store *s, struct vx_commit *v, uint32_t n);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* Does the place hold these very bytes? A damaged one is not used again. */
@@ -37,32 +38,48 @@ static void use(struct vx_store *s, int fd, uint64_t segment, uint64_t end)
 		s->segs.v = vx_xrealloc(s->segs.v, s->segs.cap * sizeof *s->segs.v);
 	}
 	s->segs.v[s->segs.n++] = fd;
-	s->seg_id = segment;
+	atomic_store(&s->seg_id, segment);
 	s->seg_end = end;
 }
 
-/* Locks a segment that is there, if nobody else has and there is room. -errno. */
-static int try_segment(struct vx_hand *h, uint64_t segment, int flags)
+/* How long a segment may become for this process (ulimit -f). */
+static uint64_t most_bytes(void)
+{
+	struct rlimit l;
+	return getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur < 2 * VX_SEGMENT_BYTES ? l.rlim_cur : 2 * VX_SEGMENT_BYTES;
+}
+
+/* Its bytes are there up to where its places end? `end`: what has been noted of that; it may have been cut off since. */
+static bool is_complete(struct vx_store *s, uint64_t segment, uint64_t bytes, uint64_t end)
+{
+	return end <= bytes || (vx_segment_end(s, segment, &end) == 0 && end <= bytes);
+}
+
+/* Locks a segment that is there, if nobody else has and there is room for n bytes. -errno. */
+static int try_segment(struct vx_hand *h, uint64_t segment, int flags, uint64_t end, size_t n)
 {
 	struct vx_store *s = h->l->o.store;
 	char path[VX_SEGMENT_PATH];
 	struct stat st;
 	vx_segment_path(segment, path);
-	int fd = vx_io_open_at(h->io, s->dir_fd, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | flags, 0644);
+	int fd = vx_io_open_at(h->io, s->dir_fd, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | flags, 0666);
 	if (fd < 0)
 		return fd;
 	VX_POINT("save.segment_opened");
 	/* A prune may have removed it before it was locked. */
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink &&
-		(uint64_t)st.st_size < VX_SEGMENT_BYTES) {
+		(uint64_t)st.st_size < VX_SEGMENT_BYTES && (!st.st_size || (uint64_t)st.st_size + n <= most_bytes()) &&
+		is_complete(s, segment, (uint64_t)st.st_size, end)) {
 		use(s, fd, segment, (uint64_t)st.st_size);
 		return 0;
 	}
+	if (flags & O_EXCL)
+		vx_io_unlink_at(h->io, s->dir_fd, path, 0);
 	vx_io_close_fd(h->io, fd);
 	return -EBUSY;
 }
 
-static int new_segment(struct vx_hand *h, struct vx_fail *f)
+static int new_segment(struct vx_hand *h, size_t n, struct vx_fail *f)
 {
 	struct vx_store *s = h->l->o.store;
 	int r = -EBUSY;
@@ -70,15 +87,13 @@ static int new_segment(struct vx_hand *h, struct vx_fail *f)
 		uint64_t id;
 		if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id || !id)
 			id = (uint64_t)(uintptr_t)h ^ vx_fs_now_ns();
-		r = try_segment(h, id, O_CREAT | O_EXCL);
+		r = try_segment(h, id, O_CREAT | O_EXCL, 0, n);
 		if (r == -ENOENT) {
 			struct vx_io_step mk = {.op = VX_IO_MKDIR, .dirfd = s->dir_fd, .path = "s", .mode = 0777};
 			int64_t k = vx_io_one(h->io, &mk);
 			VX_POINT("save.dir_made");
-			r = k == 0 || k == -EEXIST ? try_segment(h, id, O_CREAT | O_EXCL) : (int)k;
+			r = k == 0 || k == -EEXIST ? try_segment(h, id, O_CREAT | O_EXCL, 0, n) : (int)k;
 		}
-		if (r == 0)
-			atomic_store(&s->seg_note, id);
 	}
 	return r < 0 ? vx_fail_set(f, r, "create", "an artifact could not be written to the cache") : 0;
 }
@@ -90,10 +105,10 @@ static int reserve(struct vx_hand *h, size_t n, struct vx_place *ret, int *ret_f
 	int r = 0;
 	pthread_mutex_lock(&s->seg_lock);
 	if (!s->segs.n) {
-		uint64_t last = vx_segment_last(s);
-		r = last && try_segment(h, last, 0) == 0 ? 0 : new_segment(h, f);
-	} else if (s->seg_end >= VX_SEGMENT_BYTES || atomic_exchange(&s->seg_lost, false)) {
-		r = new_segment(h, f);
+		uint64_t end = 0, last = vx_segment_last(s, &end);
+		r = last && try_segment(h, last, 0, end, n) == 0 ? 0 : new_segment(h, n, f);
+	} else if (s->seg_end >= VX_SEGMENT_BYTES || (s->seg_end && s->seg_end + n > most_bytes()) || atomic_exchange(&s->seg_lost, false)) {
+		r = new_segment(h, n, f);
 	}
 	if (r == 0) {
 		*ret = (struct vx_place){.segment = s->seg_id, .off = s->seg_end, .bytes = n};
