@@ -1,6 +1,6 @@
-/* What saving costs: one output of 4 KB, 100 of 8 KB, one of 64 MB; each beside the plainest thing that does the same work without a store.
+/* What saving costs: one output of 4 KB, 100 of 8 KB, one of 64 MB (and others as large); each beside the plainest thing that does the same work without a store.
  *
- *   save [4k|100|64m|read|idle]    all without an argument */
+ *   save [4k|100|64m|read|idle|kinds|1g]    without an argument all but the last two */
 #include "benchlib.h"
 
 #include "../sched/lane/lane_int.h"
@@ -37,7 +37,6 @@ static void sh(const char *command)
 
 static void make_text(void)
 {
-	text = malloc(TEXT_BYTES);
 	unsigned seed = 5;
 	for (size_t i = 0; i < TEXT_BYTES;) {
 		unsigned r = (unsigned)rand_r(&seed);
@@ -369,47 +368,98 @@ static void bench_read(void)
 	}
 }
 
-/* ---- 64 MB ---- */
+/* ---- large ones ---- */
 
-static void renew_64m(void *arg)
+struct large {
+	struct setting s;
+	uint32_t times; /* TEXT_BYTES so often */
+};
+
+/* A new file, as a command finds its outputs cleaned: ext4 writes one that was truncated to disk as soon as it is closed, and every sync then waits for that. */
+static void renew_large(void *arg)
 {
-	struct setting *s = arg;
+	struct large *l = arg;
 	char path[200];
-	s->round++;
-	text[s->round] ^= 1;
-	snprintf(path, sizeof path, "%s/%s/dist/big", root, s->dirs[0]);
-	/* a new file, as a command finds its outputs cleaned: ext4 writes one that was truncated to disk as soon as it is closed, and every sync then waits for that */
-	unlink(path);
-	bench_write(path, text, TEXT_BYTES);
+	l->s.round++;
+	text[l->s.round] ^= 1;
 	snprintf(path, sizeof path, "%s/plain/big.zst", root);
 	unlink(path);
+	snprintf(path, sizeof path, "%s/%s/dist/big", root, l->s.dirs[0]);
+	unlink(path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	for (uint32_t i = 0; i < l->times; i++) {
+		text[4096 + i] ^= 1;
+		if (fd < 0 || vx_write_full(fd, text, TEXT_BYTES) < 0)
+			bench_die(path);
+	}
+	close(fd);
 }
 
-static void zstd_64m(void *arg)
+static void zstd_large(void *arg)
 {
-	struct setting *s = arg;
+	struct large *l = arg;
 	char cmd[300];
-	snprintf(cmd, sizeof cmd, "zstd -1 -q -f %s/dist/big -o plain/big.zst", s->dirs[0]);
+	snprintf(cmd, sizeof cmd, "zstd -1 -q -f %s/dist/big -o plain/big.zst", l->s.dirs[0]);
 	sh(cmd);
+}
+
+static void save_large(void *arg)
+{
+	save_all(&((struct large *)arg)->s);
+}
+
+static void fill_text(const char *kind)
+{
+	if (strcmp(kind, "random") == 0) {
+		int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+		for (size_t at = 0, n = 1 << 20; at < TEXT_BYTES; at += n)
+			if (read(fd, text + at, n) != (ssize_t)n)
+				bench_die("/dev/urandom");
+		close(fd);
+	} else if (strcmp(kind, "lines") == 0) {
+		for (size_t i = 0, k = 0; i + 64 < TEXT_BYTES; k++)
+			i += (size_t)sprintf(text + i, "line %zu of a log that says the same all the time\n", k);
+	} else {
+		make_text();
+	}
+}
+
+static void bench_large(const char *name, const char *kind, uint32_t times, int rounds)
+{
+	struct large l[3] = {{{.io = "plain"}, times}, {{.io = "blocking"}, times}, {{.io = "uring"}, times}};
+	static const char *const labels[] = {"zstd -1", "save, blocking", "save, io_uring"};
+	struct bench_case v[3];
+	memset(v, 0, sizeof v);
+	fill_text(kind);
+	sh("mkdir -p plain");
+	for (int i = 0; i < 3; i++) {
+		char dir[16];
+		snprintf(dir, sizeof dir, "%s%c", name + 5, l[i].s.io[0]);
+		make_dirs(&l[i].s, 1, dir);
+		if (i)
+			open_lane(&l[i].s);
+		v[i] = (struct bench_case){.label = labels[i], .prepare = renew_large, .run = i ? save_large : zstd_large, .arg = &l[i]};
+	}
+	bench_rounds(name, v, 3, rounds, 1);
+	close_lane(&l[1].s);
+	close_lane(&l[2].s);
 }
 
 static void bench_64m(void)
 {
-	struct setting uring = {.io = "uring"}, blocking = {.io = "blocking"}, plain = {.io = "plain"};
-	make_dirs(&uring, 1, "mu");
-	make_dirs(&blocking, 1, "mb");
-	make_dirs(&plain, 1, "mp");
-	sh("mkdir -p plain");
-	open_lane(&uring);
-	open_lane(&blocking);
-	struct bench_case v[] = {
-		{.label = "zstd -1", .prepare = renew_64m, .run = zstd_64m, .arg = &plain},
-		{.label = "save, blocking", .prepare = renew_64m, .run = save_all, .arg = &blocking},
-		{.label = "save, io_uring", .prepare = renew_64m, .run = save_all, .arg = &uring},
-	};
-	bench_rounds("save-64m", v, 3, 9, 1);
-	close_lane(&uring);
-	close_lane(&blocking);
+	bench_large("save-64m", "", 1, 9);
+}
+
+/* Incompressible, and very compressible. */
+static void bench_kinds(void)
+{
+	bench_large("save-random", "random", 1, 9);
+	bench_large("save-lines", "lines", 1, 9);
+}
+
+static void bench_1g(void)
+{
+	bench_large("save-1g", "", 16, 3);
 }
 
 int main(int argc, char **argv)
@@ -417,7 +467,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} all[] = {{"4k", bench_4k}, {"idle", bench_idle}, {"read", bench_read}, {"100", bench_100}, {"64m", bench_64m}};
+	} all[] = {{"4k", bench_4k}, {"idle", bench_idle}, {"read", bench_read}, {"100", bench_100}, {"64m", bench_64m}, {"kinds", bench_kinds},
+		{"1g", bench_1g}};
 	const char *tmp = getenv("TMPDIR");
 	snprintf(root, sizeof root, "%.40s/vx-bench-XXXXXX", tmp ? tmp : "/tmp");
 	if (!mkdtemp(root))
@@ -425,9 +476,10 @@ int main(int argc, char **argv)
 	char path[80];
 	snprintf(path, sizeof path, "%s/.vx", root);
 	mkdir(path, 0777);
+	text = malloc(TEXT_BYTES);
 	make_text();
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (argc < 2 || strcmp(argv[1], all[i].name) == 0)
+		if ((argc < 2 && i < 5) || (argc > 1 && strcmp(argv[1], all[i].name) == 0))
 			all[i].run();
 	vx_rm_rf(AT_FDCWD, root);
 	free(text);

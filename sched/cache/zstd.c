@@ -3,6 +3,7 @@
 
 #include "vx/arena.h"
 #include "vx/assert.h"
+#include "vx/hash.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -30,6 +31,7 @@
 struct packed {
 	struct packed *next;
 	size_t n;
+	bool digested;
 	uint8_t b[PACKED_BYTES];
 };
 
@@ -39,12 +41,15 @@ struct stream {
 	uint8_t *ring;
 	size_t part; /* the caller's alone: bytes of the piece that is being filled, which begins at `given` */
 	bool threaded;
+	struct vx_sha256 *sha;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t to_thread, to_caller;
 	/* under the lock, if there is a thread */
 	uint64_t given, done; /* bytes of the frame: handed over, compressed */
 	uint64_t wake_at;     /* the caller waits until so many are compressed */
+	uint64_t run_at;      /* the thread, which had nothing left, waits until so many are handed over */
+	size_t undigested;    /* pieces that came out and have yet to be digested by the caller */
 	size_t last;          /* bytes of the last piece, once `end` */
 	bool end, ended, stop, failed;
 	struct packed *out, **out_tail, *spare; /* spare: the last used first, since it is still in a cache */
@@ -105,6 +110,26 @@ static void put_spare(struct stream *s, struct packed *o)
 	s->spare = o;
 }
 
+/* Who digests a piece? The caller, as a rule, which has less to do than the thread; but this thread what could hardly be compressed, since that was soon done. Pieces
+ * are digested in order. The lock is held, but not while it works. */
+static void digest_here(struct stream *s, struct packed *o)
+{
+	o->digested = !s->sha;
+	if (s->sha && o->n > PIECE - PIECE / 8) {
+		while (s->undigested && !s->stop) {
+			pthread_cond_signal(&s->to_caller); /* it may be waiting for more than has come out */
+			pthread_cond_wait(&s->to_thread, &s->lock);
+		}
+		o->digested = !s->undigested;
+	}
+	if (s->sha && o->digested) {
+		pthread_mutex_unlock(&s->lock);
+		vx_sha256_add(s->sha, o->b, o->n);
+		pthread_mutex_lock(&s->lock);
+	}
+	s->undigested += !o->digested;
+}
+
 static void *compress_main(void *arg)
 {
 	struct vx_zip *z = arg;
@@ -113,6 +138,7 @@ static void *compress_main(void *arg)
 	while (!s->stop && !s->ended && !s->failed) {
 		bool last = s->done == s->given;
 		if (last && !s->end) {
+			s->run_at = s->given + AHEAD_BYTES / 2;
 			pthread_cond_wait(&s->to_thread, &s->lock);
 			continue;
 		}
@@ -121,6 +147,7 @@ static void *compress_main(void *arg)
 		pthread_mutex_unlock(&s->lock);
 		int r = compress_piece(z, s->done, n, last, o); /* `done` is changed by this thread alone */
 		pthread_mutex_lock(&s->lock);
+		digest_here(s, o);
 		o->next = NULL;
 		*s->out_tail = o;
 		s->out_tail = &o->next;
@@ -167,6 +194,15 @@ static void end_stream(struct vx_zip *z)
 	s->ring = NULL;
 }
 
+static void digest_taken(struct stream *s, const struct packed *o)
+{
+	vx_sha256_add(s->sha, o->b, o->n);
+	pthread_mutex_lock(&s->lock);
+	if (--s->undigested == 0)
+		pthread_cond_signal(&s->to_thread);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* Hands over what has come out, and waits until the next piece has room, or all is compressed. Not woken for every piece: half of the ring may become free first.
  * The lock is held. */
 static int take_out(struct stream *s, int (*sink)(void *arg, const void *p, size_t n), void *arg)
@@ -177,6 +213,8 @@ static int take_out(struct stream *s, int (*sink)(void *arg, const void *p, size
 			if (!(s->out = o->next))
 				s->out_tail = &s->out;
 			pthread_mutex_unlock(&s->lock);
+			if (!o->digested)
+				digest_taken(s, o);
 			int r = o->n ? sink(arg, o->b, o->n) : 0;
 			pthread_mutex_lock(&s->lock);
 			put_spare(s, o);
@@ -206,7 +244,8 @@ static int give_piece(struct vx_zip *z, bool end, int (*sink)(void *arg, const v
 		s->given += end ? 0 : n;
 		s->last = n;
 		s->end = end;
-		pthread_cond_signal(&s->to_thread);
+		if (end || s->given >= s->run_at)
+			pthread_cond_signal(&s->to_thread);
 		r = take_out(s, sink, arg);
 		pthread_mutex_unlock(&s->lock);
 		return r;
@@ -214,13 +253,15 @@ static int give_piece(struct vx_zip *z, bool end, int (*sink)(void *arg, const v
 	struct packed *o = get_spare(s);
 	r = compress_piece(z, s->given, n, end, o);
 	s->given += n;
+	if (s->sha)
+		vx_sha256_add(s->sha, o->b, o->n);
 	if (r == 0 && o->n)
 		r = sink(arg, o->b, o->n);
 	put_spare(s, o);
 	return r;
 }
 
-int vx_zip_begin(struct vx_zip *z, uint64_t total)
+int vx_zip_begin(struct vx_zip *z, uint64_t total, struct vx_sha256 *sha)
 {
 	struct stream *s = &z->s;
 	end_stream(z);
@@ -232,8 +273,9 @@ int vx_zip_begin(struct vx_zip *z, uint64_t total)
 		return -EIO;
 	s->ring = need(aligned_alloc(RING_BYTES, RING_BYTES));
 	madvise(s->ring, RING_BYTES, MADV_HUGEPAGE); /* advice: its failure changes nothing but speed */
-	s->part = s->last = 0;
-	s->given = s->done = 0;
+	s->sha = sha;
+	s->part = s->last = s->undigested = 0;
+	s->given = s->done = s->run_at = 0;
 	s->wake_at = UINT64_MAX;
 	s->end = s->ended = s->stop = s->failed = false;
 	s->out_tail = &s->out;

@@ -358,7 +358,6 @@ struct stream {
 static int sink(void *arg, const void *p, size_t n)
 {
 	struct stream *s = arg;
-	vx_sha256_add(&s->sha, p, n);
 	struct vx_io_step w = {.op = VX_IO_WRITE, .fd = s->fd, .buf = (void *)(uintptr_t)p, .n = n, .off = s->off};
 	int64_t r = vx_io_one(s->h->io, &w);
 	VX_POINT("save.stream_piece");
@@ -502,7 +501,7 @@ static int stream_to(struct stream *s, const struct vx_walk *w)
 		h->zip = vx_zip_new();
 	vx_buf_clear(&h->packed);
 	s->seam = vx_buf_reserve(&h->packed, 2 * s->root_n);
-	if (r == 0 && vx_zip_begin(h->zip, total) < 0)
+	if (r == 0 && vx_zip_begin(h->zip, total, &s->sha) < 0)
 		r = vx_fail_set(s->f, -EIO, "compress", "outputs");
 	if (r == 0)
 		r = feed_all(s, w, &header);

@@ -6,9 +6,11 @@
 
 #include "vx/arena.h"
 #include "vx/buf.h"
+#include "vx/hash.h"
 
 #include <errno.h>
 #include <malloc.h>
+#include <sys/random.h>
 
 struct sum {
 	struct vx_buf text;
@@ -245,7 +247,7 @@ static void test_zstd(void **state)
 	/* however the bytes are cut, the frame is the same */
 	for (int k = 0; k < 2; k++) {
 		struct vx_buf *out = k ? &two : &one;
-		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_begin(z, n, NULL), 0);
 		for (size_t at = 0; at < n;) {
 			size_t m = k ? 1 << 20 : 77777;
 			m = n - at < m ? n - at : m;
@@ -344,12 +346,12 @@ static void test_zstd_crumbs(void **state)
 	struct vx_zip *z = vx_zip_new();
 	struct vx_buf large = VX_BUF(64 << 20), crumbs = VX_BUF(64 << 20);
 	vx_buf_reserve(&crumbs, 30 << 20);
-	assert_int_equal(vx_zip_begin(z, N), 0);
+	assert_int_equal(vx_zip_begin(z, N, NULL), 0);
 	assert_int_equal(vx_zip_feed(z, text, N, false, collect, &large), 0);
 	assert_int_equal(vx_zip_feed(z, NULL, 0, true, collect, &large), 0);
 	struct mallinfo2 before = mallinfo2();
 	size_t most = 0;
-	assert_int_equal(vx_zip_begin(z, N), 0);
+	assert_int_equal(vx_zip_begin(z, N, NULL), 0);
 	for (size_t at = 0; at < N; at += CRUMB) {
 		assert_int_equal(vx_zip_feed(z, text + at, N - at < CRUMB ? N - at : CRUMB, false, collect, &crumbs), 0);
 		if (at % (CRUMB * 1000) == 0) {
@@ -401,14 +403,20 @@ static void test_zstd_room(void **state)
 	static const size_t sizes[] = {0, 1, PIECE - 1, PIECE, PIECE + 1, (5 << 20) - 1, 5 << 20, (9 << 20) - 1, 9 << 20, MOST};
 	uint8_t *text = vx_xmalloc(MOST), *back = vx_xmalloc(MOST);
 	far_repeats(text, MOST);
+	for (size_t at = PIECE; at + PIECE < MOST;
+		at += at % 3 ? 3 * PIECE : PIECE) /* pieces that can hardly be compressed, also one behind the other */
+		assert_int_equal(getrandom(text + at, PIECE, 0), PIECE);
 	struct vx_zip *z = vx_zip_new();
 	struct vx_unzip *u = vx_unzip_new();
 	struct vx_buf packed = VX_BUF(64 << 20), again = VX_BUF(64 << 20);
 	for (size_t t = 0; t < sizeof sizes / sizeof *sizes; t++) {
 		size_t n = sizes[t], got = 0, k;
+		struct vx_sha256 sha;
+		struct vx_digest d, want;
 		vx_buf_clear(&packed);
 		vx_buf_clear(&again);
-		assert_int_equal(vx_zip_begin(z, n), 0);
+		vx_sha256_init(&sha);
+		assert_int_equal(vx_zip_begin(z, n, &sha), 0);
 		for (size_t at = 0; at < n; at += k) {
 			void *room = vx_zip_room(z, &k);
 			k = n - at < k ? n - at : k;
@@ -417,23 +425,26 @@ static void test_zstd_room(void **state)
 			assert_int_equal(vx_zip_filled(z, k, t % 2 ? slow_collect : collect, &packed), 0);
 		}
 		assert_int_equal(vx_zip_feed(z, NULL, 0, true, collect, &packed), 0);
+		vx_sha256_done(&sha, &d);
+		vx_sha256_of(packed.data, packed.len, &want);
+		assert_memory_equal(&d, &want, sizeof d);
 		assert_int_equal(vx_unzip_all(u, packed.data, packed.len, back, MOST, &got), 0);
 		assert_int_equal(got, n);
 		assert_memory_equal(back, text, n);
-		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_begin(z, n, NULL), 0);
 		assert_int_equal(vx_zip_feed(z, text, n, true, collect, &again), 0);
 		assert_int_equal(again.len, packed.len);
 		assert_memory_equal(again.data, packed.data, packed.len);
 	}
 	for (size_t n = 5 << 20; n <= 9 << 20; n += 4 << 20) { /* given up by the sink, by the caller, and with too little; then all is well again */
 		int calls = 0;
-		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_begin(z, n, NULL), 0);
 		assert_int_equal(vx_zip_feed(z, text, n, true, refuse, &calls), -ENOSPC);
 		assert_int_equal(calls, 4);
 		vx_buf_clear(&packed);
-		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_begin(z, n, NULL), 0);
 		assert_int_equal(vx_zip_feed(z, text, n / 2, false, collect, &packed), 0);
-		assert_int_equal(vx_zip_begin(z, n), 0);
+		assert_int_equal(vx_zip_begin(z, n, NULL), 0);
 		assert_int_equal(vx_zip_feed(z, text, n / 2, true, collect, &packed), -EIO);
 	}
 	vx_zip_free(z);
