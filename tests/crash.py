@@ -54,10 +54,7 @@ class Workspace:
         return {"dependsOn": ["^build"], "exec": {"command": command}, "cache": {"inputs": {"files": ["src/**"]}, "outputs": {"files": ["dist/**"]}}}
 
     def write(self, path, text):
-        full = os.path.join(self.root, path)
-        os.makedirs(os.path.dirname(full), exist_ok=True)
-        with open(full, "w") as f:
-            f.write(text)
+        tap.put(os.path.join(self.root, path), text)
 
     def sh(self, command):
         subprocess.run(command, shell=True, cwd=self.root, check=True)

@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import tap
-from tap import VX, environment, report
+from tap import VX, environment, put, report
 
 SEED = os.environ.get("VX_SEED", str(int(time.time())))
 OUTPUTS = ("dist", "pkg", "rep", "gen")
@@ -39,12 +39,6 @@ EXTRAS = [
     "for i in 1 2 3 4 5 6 7 8 9; do cp dist/out dist/f$i; done",
     "seq 1 30000",
 ]
-
-
-def put(path, text):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w") as f:
-        f.write(text)
 
 
 class Graph:

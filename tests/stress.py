@@ -41,10 +41,7 @@ class Workspace:
         subprocess.run("git init -q && git add -A && git commit -qm x", shell=True, cwd=root, env=env, check=True)
 
     def write(self, path, text):
-        full = os.path.join(self.root, path)
-        os.makedirs(os.path.dirname(full), exist_ok=True)
-        with open(full, "w") as f:
-            f.write(text)
+        tap.put(os.path.join(self.root, path), text)
 
     def read(self, path):
         with open(os.path.join(self.root, path)) as f:

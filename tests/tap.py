@@ -25,6 +25,12 @@ def done():
     sys.exit(1 if failed else 0)
 
 
+def put(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+
+
 def environment(home, **more):
     env = dict(os.environ, HOME=home, NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
     for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME", "VX_CRASH_AT"):

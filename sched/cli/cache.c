@@ -135,7 +135,7 @@ static void show_pretty(const struct cache_args *a, const struct vx_json *j)
 	if (strcmp(a->verb, "stats") == 0) {
 		printf("%s\n", vx_json_str(vx_json_get(j, "dir")));
 		printf("  entries    %" PRIu64 " (%" PRIu64 " hold this workspace's path)\n", num(j, "entries"), num(j, "notPortable"));
-		printf("  artifacts  %" PRIu64 ", with logs %s of %s of outputs\n", num(j, "artifacts"), bytes_text(b, sizeof b, num(j, "bytes")),
+		printf("  artifacts  %" PRIu64 ", %s with their logs (%s unpacked)\n", num(j, "artifacts"), bytes_text(b, sizeof b, num(j, "bytes")),
 			bytes_text(c, sizeof c, num(j, "outputBytes")));
 		printf("  index      %s\n", bytes_text(b, sizeof b, num(j, "indexBytes")));
 		if (num(j, "orphans"))

@@ -93,6 +93,34 @@ VXT_UNUSED static struct vx_digest lt_key(const char *text)
 	return d;
 }
 
+struct lt_used {
+	const char *key;
+	uint64_t ns;
+};
+
+VXT_UNUSED static int lt_touch_row(struct vx_tx *t, void *arg)
+{
+	const struct lt_used *u = arg;
+	struct vx_digest d = lt_key(u->key);
+	const void *v;
+	size_t n;
+	int r = vx_tx_get(t, VX_DB_ENTRIES, d.b, 32, &v, &n);
+	if (r < 0)
+		return r;
+	uint8_t copy[512];
+	assert_true(n <= sizeof copy);
+	memcpy(copy, v, n);
+	vx_row_touch(copy, u->ns);
+	return vx_tx_put(t, VX_DB_ENTRIES, d.b, 32, copy, n);
+}
+
+/* As if the entry had been used last at that time. */
+VXT_UNUSED static void lt_used_at(struct lt *t, const char *key, uint64_t ns)
+{
+	struct lt_used u = {key, ns};
+	assert_int_equal(vx_index_write(t->store->ix, lt_touch_row, &u), 0);
+}
+
 /* The next event; its text and log live until the one after. */
 VXT_UNUSED static void lt_next(struct lt *t, struct vx_lane_event *ret)
 {

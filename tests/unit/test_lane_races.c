@@ -148,7 +148,7 @@ static bool read_artifact(const struct vx_io_step *s)
 }
 
 static const char damage[] =
-	"for f in .vx/cache/v1/a/*/*; do cp -p $f good; cp $f bad; truncate -s 3 bad; printf 'no' >>bad; truncate -s $(stat -c %s $f) bad; mv bad $f; done";
+	"for f in .vx/cache/v1/a/*/*; do cp -p $f good; cp $f bad; chmod u+w bad; truncate -s 3 bad; printf 'no' >>bad; truncate -s $(stat -c %s $f) bad; mv bad $f; done";
 
 /* While an artifact is found damaged another process saves it anew: the new one stays, file and row. */
 static void test_saved_anew_while_dropped(void **state)

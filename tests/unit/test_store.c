@@ -230,16 +230,49 @@ static void test_other_version(void **state)
 	vxt_rm(dir);
 }
 
-/* One bit of the index flipped, or a page filled with noise, at 200 places: what is found is what was put, nothing crashes, and after at most one more opening the store works. */
+enum { FLIP_ROWS = 300 };
+
+/* In a process of its own: 0, 1 when damage was said, above that what is wrong. `anything`: whole pages are noise, which may be met later than here. */
+static int use_flipped(const char *dir, bool anything)
+{
+	char key[32];
+	int notes = 0;
+	for (int round = 0; round < 3; round++) {
+		struct vx_store *s = open_at(dir, "/w", true, 0);
+		notes += vx_store_note(s) != NULL || vx_store_why(s) != NULL;
+		for (int i = 0; i < FLIP_ROWS; i++) {
+			struct vx_entry e;
+			bool found;
+			snprintf(key, sizeof key, "k%d", i);
+			struct vx_digest d = lt_key(key);
+			if (vx_store_probe(s, &d, 1, &found, &e) < 0)
+				return 21;
+			if (found && (e.duration_ns != 9 || e.peak_bytes != 8 || e.artifact_bytes))
+				return 22;
+		}
+		for (int i = 0; i < 20; i++) {
+			snprintf(key, sizeof key, "new%d", i);
+			put_row(s, key, vx_wall_ns(), key, strlen(key));
+		}
+		int r = put_row(s, "new", vx_wall_ns(), "new", 3);
+		if (round == 2 && !anything && (r != 0 || !has(s, "new")))
+			return 23;
+		notes += vx_store_note(s) != NULL;
+		vx_store_close(s);
+	}
+	return notes ? 1 : 0;
+}
+
+/* One bit of the index flipped, or a page filled with noise, at 200 places: what is found is what was put, nothing crashes, and after at most one more opening the
+ * store works. */
 static void test_index_flips(void **state)
 {
 	(void)state;
-	enum { ROWS = 300 };
 	char *dir = vxt_tmpdir(), key[32];
 	char *file = strdup(vxt_path(dir, "v1/index/data.mdb"));
 	struct vx_buf clean = VX_BUF(64 << 20);
 	struct vx_store *s = open_at(dir, "/w", true, 0);
-	for (int i = 0; i < ROWS; i++) {
+	for (int i = 0; i < FLIP_ROWS; i++) {
 		snprintf(key, sizeof key, "k%d", i);
 		assert_int_equal(put_row(s, key, vx_wall_ns(), key, strlen(key)), 0);
 	}
@@ -248,6 +281,7 @@ static void test_index_flips(void **state)
 	unsigned seed = 7;
 	int said = 0;
 	for (int flip = 0; flip < 200; flip++) {
+		bool page = flip % 3 == 2;
 		/* many of them where the structure is: headers of pages and the pointers behind */
 		size_t at = flip % 2 ? (size_t)rand_r(&seed) % clean.len
 				     : ((size_t)rand_r(&seed) % (clean.len / 4096)) * 4096 + (size_t)rand_r(&seed) % 64;
@@ -255,38 +289,13 @@ static void test_index_flips(void **state)
 		assert_true(pid >= 0);
 		if (pid == 0) {
 			clean.data[at] ^= (char)(1 << rand_r(&seed) % 8);
-			for (size_t i = at & ~(size_t)4095, end = i + 4096; flip % 3 == 2 && i < end && i < clean.len; i++)
+			for (size_t i = at & ~(size_t)4095, end = i + 4096; page && i < end && i < clean.len; i++)
 				clean.data[i] = (char)rand_r(&seed);
 			int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 			if (fd < 0 || vx_write_full(fd, clean.data, clean.len) != 0)
 				_exit(20);
 			close(fd);
-			int notes = 0;
-			for (int round = 0; round < 3; round++) {
-				s = open_at(dir, "/w", true, 0);
-				notes += vx_store_note(s) != NULL || vx_store_why(s) != NULL;
-				for (int i = 0; i < ROWS; i++) {
-					struct vx_entry e;
-					bool found;
-					snprintf(key, sizeof key, "k%d", i);
-					struct vx_digest d = lt_key(key);
-					if (vx_store_probe(s, &d, 1, &found, &e) < 0)
-						_exit(21);
-					if (found && (e.duration_ns != 9 || e.peak_bytes != 8 || e.artifact_bytes))
-						_exit(22);
-				}
-				int r = 0;
-				for (int i = 0; i < 20; i++) {
-					snprintf(key, sizeof key, "new%d", i);
-					put_row(s, key, vx_wall_ns(), key, strlen(key));
-				}
-				r = put_row(s, "new", vx_wall_ns(), "new", 3);
-				if (round == 2 && flip % 3 != 2 && (r != 0 || !has(s, "new"))) /* a page of noise may be met later than that */
-					_exit(23);
-				notes += vx_store_note(s) != NULL;
-				vx_store_close(s);
-			}
-			_exit(notes ? 1 : 0);
+			_exit(use_flipped(dir, page));
 		}
 		int status;
 		waitpid(pid, &status, 0);
@@ -339,20 +348,6 @@ static void save_one(struct lt *t, const char *key, size_t bytes)
 	assert_true(lt_save(t, key, &o, &e));
 }
 
-static int age_row(struct vx_tx *t, void *arg)
-{
-	struct vx_digest d = lt_key(arg);
-	const void *v;
-	size_t n;
-	int r = vx_tx_get(t, VX_DB_ENTRIES, d.b, 32, &v, &n);
-	if (r < 0)
-		return r;
-	uint8_t copy[512];
-	memcpy(copy, v, n);
-	vx_row_touch(copy, vx_wall_ns() - 10 * 86400 * 1000000000ULL);
-	return vx_tx_put(t, VX_DB_ENTRIES, d.b, 32, copy, n);
-}
-
 /* Changes a byte of an entry's artifact, wherever that lies. */
 static void harm_one(struct lt *t, const char *key)
 {
@@ -376,6 +371,8 @@ static void harm_one(struct lt *t, const char *key)
 	vx_close(fd);
 }
 
+#define DAY_NS (86400 * 1000000000ULL)
+
 static void prune_of(size_t bytes)
 {
 	struct lt t = {0};
@@ -388,13 +385,13 @@ static void prune_of(size_t bytes)
 		snprintf(name, sizeof name, "k%d", i);
 		save_one(&t, name, bytes);
 	}
-	assert_int_equal(vx_index_write(t.store->ix, age_row, (void *)(uintptr_t) "k4"), 0);
+	lt_used_at(&t, "k4", vx_wall_ns() - 10 * DAY_NS);
 	assert_int_equal(vx_store_stats(t.store, &j, &err), 0);
 	assert_int_equal(num(j, "entries"), 6);
 	assert_int_equal(num(j, "artifacts"), 6);
 	int64_t all = num(j, "bytes");
 	vx_json_free(j);
-	struct vx_prune_opts o = {.older_than_ns = 9 * 86400 * 1000000000ULL, .dry_run = true};
+	struct vx_prune_opts o = {.older_than_ns = 9 * DAY_NS, .dry_run = true};
 	assert_int_equal(vx_store_prune(t.store, &o, &j, &err), 0);
 	assert_int_equal(num(j, "entries"), 1);
 	vx_json_free(j);
@@ -429,27 +426,6 @@ static void prune_of(size_t bytes)
 	assert_int_equal(vx_store_verify(t.store, &j, &problems, &err), 0);
 	assert_int_equal(problems, 1);
 	vx_json_free(j);
-	/* two entries of one artifact: it goes with the last */
-	save_one(&t, "s", 100);
-	struct vx_lane_event e;
-	struct vx_outputs outs = lt_outputs(&t, "p", "dist/**");
-	assert_true(lt_save(&t, "s2", &outs, &e));
-	assert_int_equal(vx_index_write(t.store->ix, age_row, (void *)(uintptr_t) "s"), 0);
-	o = (struct vx_prune_opts){.older_than_ns = 86400 * 1000000000ULL};
-	assert_int_equal(vx_store_prune(t.store, &o, &j, &err), 0);
-	assert_int_equal(num(j, "entries"), 1);
-	assert_int_equal(num(j, "files"), 0);
-	vx_json_free(j);
-	assert_true(has(t.store, "s2") && !has(t.store, "s"));
-	/* by the settings of a workspace */
-	assert_int_equal(vx_index_write(t.store->ix, age_row, (void *)(uintptr_t) "k5"), 0);
-	assert_int_equal(vx_store_retain(t.store, NULL, NULL, &err), 0);
-	assert_true(has(t.store, "k5"));
-	assert_int_equal(vx_store_retain(t.store, "9d", "1G", &err), 0);
-	assert_true(!has(t.store, "k5") && has(t.store, "s2"));
-	assert_int_equal(vx_store_retain(t.store, "9", NULL, &err), -EINVAL);
-	assert_non_null(strstr(err.what, "cacheRetention.olderThan"));
-	assert_int_equal(vx_store_retain(t.store, NULL, "much", &err), -EINVAL);
 	lt_end(&t);
 }
 
@@ -458,6 +434,48 @@ static void test_prune(void **state)
 	(void)state;
 	prune_of(10000);
 	prune_of(100000);
+}
+
+/* Two entries of one artifact: it goes with the last. */
+static void test_prune_shared(void **state)
+{
+	(void)state;
+	struct lt t = {0};
+	struct vx_json *j;
+	struct vx_err err = {0};
+	lt_begin(&t);
+	save_one(&t, "s", 100);
+	struct vx_lane_event e;
+	struct vx_outputs outs = lt_outputs(&t, "p", "dist/**");
+	assert_true(lt_save(&t, "s2", &outs, &e));
+	lt_used_at(&t, "s", vx_wall_ns() - 10 * DAY_NS);
+	struct vx_prune_opts o = {.older_than_ns = DAY_NS};
+	assert_int_equal(vx_store_prune(t.store, &o, &j, &err), 0);
+	assert_int_equal(num(j, "entries"), 1);
+	assert_int_equal(num(j, "files"), 0);
+	vx_json_free(j);
+	assert_true(has(t.store, "s2") && !has(t.store, "s"));
+	lt_end(&t);
+}
+
+/* By the settings of a workspace. */
+static void test_retention(void **state)
+{
+	(void)state;
+	struct lt t = {0};
+	struct vx_err err = {0};
+	lt_begin(&t);
+	save_one(&t, "k5", 200);
+	save_one(&t, "s2", 100);
+	lt_used_at(&t, "k5", vx_wall_ns() - 10 * DAY_NS);
+	assert_int_equal(vx_store_retain(t.store, NULL, NULL, &err), 0);
+	assert_true(has(t.store, "k5"));
+	assert_int_equal(vx_store_retain(t.store, "9d", "1G", &err), 0);
+	assert_true(!has(t.store, "k5") && has(t.store, "s2"));
+	assert_int_equal(vx_store_retain(t.store, "9", NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.what, "cacheRetention.olderThan"));
+	assert_int_equal(vx_store_retain(t.store, NULL, "much", &err), -EINVAL);
+	lt_end(&t);
 }
 
 static void *prune_all(void *arg)
@@ -576,6 +594,8 @@ int main(void)
 		cmocka_unit_test(test_index_flips),
 		cmocka_unit_test(test_index_is_no_file),
 		cmocka_unit_test(test_prune),
+		cmocka_unit_test(test_prune_shared),
+		cmocka_unit_test(test_retention),
 		cmocka_unit_test(test_verify_while_pruned),
 		cmocka_unit_test(test_lock),
 		cmocka_unit_test(test_age),
