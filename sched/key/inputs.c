@@ -3,12 +3,15 @@
 
 #include "vx/fd.h"
 #include "vx/limits.h"
+#include "vx/map.h"
 #include "vx/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Most declarations of a workspace name the same few lists: each is compiled once. The lock is held. */
 static int compile(struct vx_keyer *k, struct vx_strs list, enum vx_dialect d, struct vx_globset **ret, struct vx_err *err)
@@ -346,18 +349,94 @@ static int walk_set(struct walked *w, const struct vx_globset *set, const char *
 	return r;
 }
 
+/* Does a task of the plan say that it makes this? Then that task's key answers for it. */
+static bool is_made(struct vx_keyer *k, const char *path)
+{
+	size_t len = strlen(path);
+	const struct decl_globs *dg;
+	for (uint32_t i = 0; i < k->g->n_tasks; i++) {
+		const struct vx_task *t = &k->g->tasks[i];
+		const char *dir = k->ws->projects[t->project].dir;
+		size_t n = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1;
+		if (!t->decl->has_cache || vx_key_globs(k, t->decl, &dg, NULL) < 0)
+			continue;
+		if (vx_globset_match(dg->ws_outs, path, len) ||
+			(n < len && (!n || below(path, dir, n - 1)) && vx_globset_match(dg->outs, path + n, len - n)))
+			return true;
+	}
+	return false;
+}
+
+static bool may_be_followed_to(struct walked *w, const struct vx_file *f)
+{
+	return !is_own_output(&w->p, f) && !never_input(w->k, f) && (vx_source_tracked(w->k->src, f->path) || !is_made(w->k, f->path));
+}
+
+static int follow_to_file(struct walked *w, const char *rel)
+{
+	struct vx_file *f = vx_arena_alloc(w->a, sizeof *f);
+	f->path = vx_arena_strdup(w->a, rel);
+	f->len = (uint32_t)strlen(rel);
+	if (!may_be_followed_to(w, f))
+		return 0;
+	int r = vx_identity_look(vx_source_fd(w->k->src), f->path, vx_source_trusts_exec(w->k->src), f);
+	if (r == 0)
+		vx_files_add(w->p.ret, f);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* What git lists there. A link to a directory that the package lies in says nothing of it. */
+static int follow_to_directory(struct walked *w, const char *rel)
+{
+	struct vx_files in = {0};
+	if (below(w->p.project_dir, rel, strlen(rel)))
+		return 0;
+	int r = vx_source_list(w->k->src, rel, w->a, &in, NULL);
+	for (uint32_t i = 0; r == 0 && i < in.n; i++)
+		if (may_be_followed_to(w, in.v[i]))
+			vx_files_add(w->p.ret, in.v[i]);
+	vx_files_free(&in);
+	return r;
+}
+
+static int follow(struct walked *w, const char *link, struct vx_map *seen)
+{
+	char path[VX_MAX_PATH], real[VX_MAX_PATH];
+	struct stat st;
+	int n = snprintf(path, sizeof path, "%s/%s", w->k->ws->root, link);
+	if (n < 0 || (size_t)n >= sizeof path || !realpath(path, real) || stat(real, &st) < 0)
+		return 0; /* it leads to nothing */
+	const char *rel = vx_path_below(real, w->k->ws->root);
+	if (!rel || !*rel || !vx_map_puts(seen, vx_arena_strdup(w->a, rel), 0))
+		return 0;
+	return S_ISREG(st.st_mode) ? follow_to_file(w, rel) : S_ISDIR(st.st_mode) ? follow_to_directory(w, rel) : 0;
+}
+
+/* Turborepo hashes the bytes that a link leads to, in its package or not. Here they are inputs by their own path, as far as they lie in the workspace. */
+static int follow_links(struct walked *w)
+{
+	struct vx_files *ret = w->p.ret;
+	struct vx_map seen = {0};
+	int r = 0;
+	for (uint32_t i = 0; r == 0 && i < ret->n; i++) /* it grows */
+		if ((ret->v[i]->mode & 0170000) == 0120000)
+			r = follow(w, ret->v[i]->path, &seen);
+	vx_map_free(&seen);
+	return r;
+}
+
 /* What turbo's `inputs` names is taken from the file system, ignored by git or not; $TURBO_DEFAULT$ beside it does not change that. */
 int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_files *ret, struct vx_err *err)
 {
 	const struct vx_task *t = &k->g->tasks[task];
 	const char *dir = k->ws->projects[t->project].dir;
 	bool any = !vx_globset_empty(dg->files) || !vx_globset_empty(dg->ws_files) || dg->up_files.n;
-	if (t->decl->dialect != VX_DIALECT_TURBO || !t->decl->has_cache || !any)
+	if (t->decl->dialect != VX_DIALECT_TURBO || !t->decl->has_cache)
 		return 0;
 	struct walked w = {.k = k, .a = a};
 	w.p = (struct pick){.dg = dg, .project_dir = dir, .strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1, .ret = ret};
 	struct vx_globset *up;
-	if (ret->n)
+	if (any && ret->n)
 		w.had = (struct vx_files){.v = vx_arena_dup(a, ret->v, ret->n * sizeof(struct vx_file *)), .n = ret->n};
 	int r = walk_set(&w, dg->files, dir);
 	if (r == 0)
@@ -367,5 +446,7 @@ int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs
 		if (r == 0)
 			r = walk_set(&w, up, ".");
 	}
+	if (r == 0)
+		r = follow_links(&w);
 	return r < 0 ? vx_err_set(err, r, "inputs of %s: %s cannot be listed: %s", t->id, dir, vx_strerror(r)) : 0;
 }

@@ -73,6 +73,7 @@ struct record {
 	struct vx_key_input manifest; /* the project's package.json; mode 0 when there was none */
 	bool thin;                    /* taken over: inputs not listed yet */
 	bool moved;                   /* taken over, and listed since with another outcome */
+	bool links;                   /* links are followed: what it answers for lies outside of what its globs reach */
 	struct fixed_file behind;     /* where that is a link: the bytes it leads to */
 };
 
@@ -136,7 +137,7 @@ int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg
 void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nested, const struct vx_files *table, struct vx_files *ret);
 /* Directories (root-relative, "" the root) that hold every possible input of the task; none inside another. */
 void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_strlist *ret);
-/* Turbo: files that the globs select on disk, ignored by git or not. */
+/* Turbo: files that the globs select on disk, ignored by git or not, and what the links among all of them lead to. */
 int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_files *ret, struct vx_err *err);
 
 /* fixed.c: the fingerprint and turbo's globals. */

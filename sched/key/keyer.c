@@ -273,6 +273,8 @@ static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, s
 	rec->pub.n_inputs = chosen->n;
 	rec->pub.empty_globs = vx_strlist_done(&empty);
 	rec->fixed = k->fixed;
+	for (uint32_t i = 0; t->decl->dialect == VX_DIALECT_TURBO && t->decl->has_cache && i < chosen->n && !rec->links; i++)
+		rec->links = (chosen->v[i]->mode & 0170000) == 0120000;
 	*ret = rec;
 	return vx_key_encode(k, task, rec, err);
 }

@@ -223,7 +223,7 @@ void vx_seed_note(struct vx_keyer *k, uint32_t task)
 	if (!s || k->generation != 1)
 		return;
 	s->now.keys[task] = k->records[task]->pub.key;
-	s->now.reusable[task] = covered(t) && digest_of(k, t, &slot);
+	s->now.reusable[task] = !k->records[task]->links && covered(t) && digest_of(k, t, &slot);
 	if (s->now.reusable[task])
 		s->changed = true;
 }

@@ -14,7 +14,7 @@
 #include "vx/unchanged.h"
 
 #define UNCHANGED_MAGIC 0x31676e6863555856ULL
-#define UNCHANGED_LAYOUT 3U
+#define UNCHANGED_LAYOUT 4U
 
 struct kept_head {
 	uint64_t magic, sum; /* of all that follows the head */

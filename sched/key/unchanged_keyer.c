@@ -24,6 +24,8 @@ static bool keys_are_plain(const struct vx_keyer *k)
 		const struct vx_task_decl *d = k->g->tasks[t].decl;
 		if (!d->has_cache)
 			continue;
+		if (k->records[t] && k->records[t]->links)
+			return false;
 		if (d->cache.runtime.n || d->cache.workspace_runtime.n ||
 			(d->dialect == VX_DIALECT_TURBO && (names_any(d->cache.files) || names_any(d->cache.workspace_files))))
 			return false;

@@ -149,6 +149,59 @@ is '--output-logs new-only' "$(shown)" 'up-to-date KEY a#build'
 turbo '{ "tasks": {} }'
 vx run build --all
 one_line 'no tasks' 'turbo\.json defines none'
+# what links lead to, in the package or not: Turborepo hashes the bytes behind them
+turbo '{ "tasks": { "build": { "inputs": ["$TURBO_DEFAULT$", ".env*"], "outputs": ["dist/**"] } } }'
+mkdir -p shared/v1/deep shared/v2/deep p/b/dist
+put p/b/package.json '{ "name": "b", "scripts": { "build": "mkdir -p dist; echo made >dist/made" } }'
+for v in v1 v2; do put shared/$v/file $v; put shared/$v/deep/file $v; done
+put .env secret
+put other other
+ln -s ../../other p/a/one
+ln -s ../../shared/v1 p/a/many
+ln -s ../../shared/current/file p/a/through
+ln -s v2 shared/current
+ln -s ../../../.env shared/v1/env
+ln -s ../../.env p/a/.env
+ln -s ../../nothing p/a/dangling
+ln -s ../b/dist/made p/a/made
+ln -s .. p/a/up
+ln -s ../../../../other shared/v1/deep/again
+ln -s loop p/a/loop
+git add -A && git commit -qm links
+settle 'links'
+put other changed
+changed 'the file that a link leads to changes'
+put shared/v1/deep/file changed
+changed 'one in the directory that a link leads to'
+put shared/v1/new new
+changed 'one comes there'
+rm shared/v1/new
+vx run build --all
+is 'and goes: what was made before it came' "$rc $(ran)" '0 '
+put shared/v2/file changed
+changed 'a file behind two links'
+ln -sfn v1 shared/current
+changed 'the link on the way leads elsewhere'
+put .env changed
+changed 'an ignored file that a link leads to'
+put nothing there
+changed 'a link that led to nothing'
+put p/b/dist/made changed
+vx run build --all
+is 'what another task makes is in its key' "$rc $(ran)" '0 '
+put p/b/src/file more
+vx run build --all
+is 'what lies beside is in no key of a' "$rc $(ran)" '0 '
+vx run build --all --dry=full
+like 'it stands among the inputs' "$out" '"\.\./\.\./other":'
+
+# ... and changes while the task runs
+put p/a/package.json "{ \"name\": \"a\", \"scripts\": { \"build\": \"echo a >>$W/ran; echo more >>one\" } }"
+vx run build --all
+ran >/dev/null
+vx run build --all
+is 'a task that writes through a link to an input is not saved' "$rc $(ran)" '0 a'
+
 # what Turborepo 1 had beside them
 turbo '{ "globalDotEnv": [".env"], "pipeline": { "build": { "dotEnv": [".env.mine"], "outputs": ["dist/**"] } } }'
 put .env 1
