@@ -98,6 +98,15 @@ static int new_segment(struct vx_hand *h, size_t n, struct vx_fail *f)
 	return r < 0 ? vx_fail_set(f, r, "create", "an artifact could not be written to the cache") : 0;
 }
 
+/* Has the one that we append to been removed, or become full? A commit may have found out as well. */
+static bool is_over(struct vx_store *s, size_t n)
+{
+	struct stat st;
+	bool lost = atomic_exchange(&s->seg_lost, false);
+	return lost || s->seg_end >= VX_SEGMENT_BYTES || (s->seg_end && s->seg_end + n > most_bytes()) || fstat(s->segs.v[s->segs.n - 1], &st) < 0 ||
+	       !st.st_nlink;
+}
+
 /* Where n bytes are to go. The descriptor stays the store's. */
 static int reserve(struct vx_hand *h, size_t n, struct vx_place *ret, int *ret_fd, struct vx_fail *f)
 {
@@ -107,7 +116,7 @@ static int reserve(struct vx_hand *h, size_t n, struct vx_place *ret, int *ret_f
 	if (!s->segs.n) {
 		uint64_t end = 0, last = vx_segment_last(s, &end);
 		r = last && try_segment(h, last, 0, end, n) == 0 ? 0 : new_segment(h, n, f);
-	} else if (s->seg_end >= VX_SEGMENT_BYTES || (s->seg_end && s->seg_end + n > most_bytes()) || atomic_exchange(&s->seg_lost, false)) {
+	} else if (is_over(s, n)) {
 		r = new_segment(h, n, f);
 	}
 	if (r == 0) {

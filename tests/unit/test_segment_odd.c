@@ -12,12 +12,17 @@
 /* ---- a system that can do less: these stand before those of the C library ---- */
 
 static bool no_locks, no_holes;
+static const char *before_lock; /* what is done before the next exclusive one */
 
 int flock(int fd, int op)
 {
 	if (no_locks && (op & LOCK_EX)) {
 		errno = ENOLCK;
 		return -1;
+	}
+	if (before_lock && (op & LOCK_EX)) {
+		assert_int_equal(vxt_sh(before_lock, NULL), 0);
+		before_lock = NULL;
 	}
 	return (int)syscall(SYS_flock, fd, op);
 }
@@ -31,10 +36,11 @@ int fallocate(int fd, int mode, off_t off, off_t n)
 	return (int)syscall(SYS_fallocate, fd, mode, off, n);
 }
 
-/* What happens at a write to a segment that is about to fail. */
+/* What happens at a write to a segment: it fails, or the segment is taken away. */
 static struct {
 	struct vx_store *store;
 	bool armed, another; /* another one appends meanwhile */
+	const char *command;
 } failing;
 
 struct failing_io {
@@ -52,6 +58,12 @@ static void failing_run(struct vx_io *io, struct vx_io_chain *chains, uint32_t n
 		return;
 	}
 	failing.armed = false;
+	if (failing.command) {
+		inner->run(inner, chains, n);
+		assert_int_equal(vxt_sh(failing.command, NULL), 0);
+		failing.command = NULL;
+		return;
+	}
 	assert_int_equal(pwrite(s->fd, s->buf, s->n / 2, (off_t)s->off), s->n / 2);
 	if (failing.another) {
 		assert_int_equal(st->seg_end, s->off + s->n);
@@ -329,6 +341,35 @@ static void test_no_space(void **state)
 	}
 }
 
+/* A segment that goes while something is on its way into it costs that, and no more. One that goes between being opened and being locked costs nothing. */
+static void test_taken_away_meanwhile(void **state)
+{
+	(void)state;
+	struct world w = {.t = {.new_io = failing_new}};
+	struct vx_lane_event e;
+	lt_begin(&w.t);
+	w.o = lt_outputs(&w.t, "p", "dist/**");
+	char cmd[PATH_MAX + 64];
+	snprintf(cmd, sizeof cmd, "rm '%s'/.vx/cache/v1/s/*", w.t.root);
+	save(&w, "a", 3000);
+	assert_int_equal(lt_sh(&w.t, "echo b >>p/dist/f"), 0);
+	failing.command = cmd;
+	failing.armed = true;
+	assert_false(lt_save(&w.t, "b", &w.o, &e));
+	assert_non_null(strstr(e.text, "removed meanwhile"));
+	save(&w, "c", 3000);
+	assert_restores(&w, "c");
+	assert_false(has(&w, "a") || has(&w, "b"));
+	uint64_t first = entry(&w, "c").segment;
+	lt_reopen(&w.t);
+	before_lock = cmd;
+	save(&w, "d", 3000);
+	assert_null(before_lock);
+	assert_true(entry(&w, "d").segment != first);
+	assert_restores(&w, "d");
+	lt_end(&w.t);
+}
+
 /* A store made before there were places. */
 static void test_before_places(void **state)
 {
@@ -449,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_size_limit),
 		cmocka_unit_test(test_lesser_file_systems),
 		cmocka_unit_test(test_no_space),
+		cmocka_unit_test(test_taken_away_meanwhile),
 		cmocka_unit_test(test_before_places),
 		cmocka_unit_test(test_no_segment),
 		cmocka_unit_test(test_stamp),
