@@ -86,6 +86,8 @@ static int check_opts(const struct vx_run_opts *o, struct vx_err *err)
 	int r = check_word("VX_IO", "uring", "blocking", err);
 	if (!r)
 		r = check_word("VX_FILES", "git", NULL, err);
+	if (!r)
+		r = check_word("VX_SANDBOX_BACKEND", "own", "plain", err);
 	if (r)
 		return r;
 	if (o->frozen && o->no_inference) {
