@@ -43,6 +43,8 @@ bool vx_store_writable(const struct vx_store *s);
 const char *vx_store_why(const struct vx_store *s);         /* NULL, or the one line that says why nothing is saved */
 const uint8_t *vx_store_mask_key(const struct vx_store *s); /* 32 bytes, made once per store; for showing secrets as HMACs */
 
+bool vx_store_empty(struct vx_store *s); /* no entries: nothing that is asked for will be found */
+
 struct vx_entry {
 	struct vx_digest key;
 	struct vx_digest artifact; /* zero when there is none */

@@ -552,6 +552,13 @@ uint64_t vx_tx_id(const struct vx_tx *t)
 	return mdb_txn_id(t->txn);
 }
 
+uint64_t vx_tx_count(struct vx_tx *t, enum vx_db db)
+{
+	MDB_stat st = {0};
+	mdb_stat(t->txn, t->ix->dbi[db], &st);
+	return st.ms_entries;
+}
+
 int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void **ret, size_t *ret_n)
 {
 	MDB_val k = {key_n, (void *)(uintptr_t)key}, v;

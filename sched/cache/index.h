@@ -45,6 +45,8 @@ uint64_t vx_index_commits(const struct vx_index *ix);
 uint64_t vx_index_bad_rows(const struct vx_index *ix); /* how often a value did not check */
 uint64_t vx_index_bytes(struct vx_index *ix);          /* pages in use */
 
+/* Rows of a database; of a read transaction. */
+uint64_t vx_tx_count(struct vx_tx *t, enum vx_db db);
 /* Of a read transaction: the commit that it sees. The same number of the same index is the same content. */
 uint64_t vx_tx_id(const struct vx_tx *t);
 int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void **ret, size_t *ret_n); /* -ENOENT: absent or does not check */

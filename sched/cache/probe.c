@@ -176,6 +176,18 @@ int vx_store_probe(struct vx_store *s, const struct vx_digest *keys, uint32_t n,
 	return count;
 }
 
+static int count_entries(struct vx_tx *t, void *arg)
+{
+	*(uint64_t *)arg = vx_tx_count(t, VX_DB_ENTRIES);
+	return 0;
+}
+
+bool vx_store_empty(struct vx_store *s)
+{
+	uint64_t n = 0;
+	return !s->ix || vx_index_read(s->ix, count_entries, &n) < 0 || n == 0;
+}
+
 /* ---- committing ---- */
 
 struct group {

@@ -246,6 +246,17 @@ static bool all_hits(const struct loop *l, const struct vx_core_task *ct)
 	return true;
 }
 
+/* Is it known before there are keys that something will run? */
+static bool sure_to_run(const struct loop *l)
+{
+	if (l->store && l->o->cache_read && !l->o->force && !vx_store_empty(l->store))
+		return false;
+	for (uint32_t i = 0; i < l->g->n_tasks; i++)
+		if (!vx_task_is_group(&l->g->tasks[i]))
+			return true;
+	return false;
+}
+
 static bool any_memory(const struct loop *l)
 {
 	for (uint32_t i = 0; i < l->g->n_tasks; i++)
@@ -269,6 +280,8 @@ static int set_up(struct loop *l, struct vx_err *err)
 		(void)vx_box_sweep_records(vx_arena_printf(&l->arena, "%s/.vx/sweep", l->plan->ws.root));
 	if (!r)
 		r = open_store(l, err);
+	if (!r && sure_to_run(l))
+		loop_start_pool(l); /* its processes start while keys are made */
 	if (!r)
 		r = open_keyer(l, err);
 	if (!r)
