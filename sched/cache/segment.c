@@ -27,11 +27,6 @@ void vx_segment_path(uint64_t segment, char ret[VX_SEGMENT_PATH])
 	snprintf(ret, VX_SEGMENT_PATH, "s/%016llx" VX_SUFFIX_TAR, (unsigned long long)segment);
 }
 
-bool vx_place_equal(const struct vx_place *a, const struct vx_place *b)
-{
-	return a->segment == b->segment && a->off == b->off && a->bytes == b->bytes;
-}
-
 /* ---- rows ---- */
 
 struct disk_place {

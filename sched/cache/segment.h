@@ -41,7 +41,6 @@ struct vx_place {
 
 /* "s/0123456789abcdef.tar.zst", relative to <cache>/v1. */
 void vx_segment_path(uint64_t segment, char ret[VX_SEGMENT_PATH]);
-bool vx_place_equal(const struct vx_place *a, const struct vx_place *b);
 
 int vx_place_get(struct vx_tx *t, const struct vx_digest *artifact, struct vx_place *ret); /* -ENOENT */
 int vx_place_put(struct vx_tx *t, const struct vx_digest *artifact, const struct vx_place *p);

@@ -302,6 +302,34 @@ static void test_gone_meanwhile(void **state)
 	lt_end(&w.t);
 }
 
+/* The same bytes many times over, by all threads at once: each is saved. */
+static void test_same_at_once(void **state)
+{
+	enum { N = 300 };
+	(void)state;
+	struct world w;
+	struct vx_lane_event e;
+	begin(&w);
+	assert_int_equal(lt_sh(&w.t, "mkdir -p p/dist && echo f >p/dist/f"), 0);
+	for (uint32_t i = 0; i < N; i++) {
+		struct vx_save_req r = {.task = i, .id = "a#build", .key = lt_key(vx_arena_printf(&w.t.a, "%u", i)), .outputs = w.o};
+		vx_lane_save(w.t.lane, &r);
+		if (i % 7 == 0)
+			usleep(300);
+	}
+	vx_lane_flush(w.t.lane);
+	for (uint32_t settled = 0; settled < N;) {
+		lt_next(&w.t, &e);
+		if (!e.ok)
+			fail_msg("%s", e.text);
+		settled += e.kind == VX_LANE_SETTLED;
+	}
+	for (uint32_t i = 0; i < N; i++)
+		assert_true(has(&w, vx_arena_printf(&w.t.a, "%u", i)));
+	assert_whole(&w);
+	lt_end(&w.t);
+}
+
 static void overwrite(struct world *w, const struct vx_entry *e, const char *text)
 {
 	char path[VX_SEGMENT_PATH];
@@ -388,6 +416,7 @@ int main(void)
 		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_gap_of_the_dead),
 		cmocka_unit_test(test_gone_meanwhile),
+		cmocka_unit_test(test_same_at_once),
 		cmocka_unit_test(test_saved_anew),
 		cmocka_unit_test(test_taken_away),
 		cmocka_unit_test(test_nonsense),
