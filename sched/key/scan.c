@@ -2,6 +2,7 @@
  *
  * A job is a directory. Jobs wait on one stack; threads take from it and push what they find. Each thread has its own arena and lists, joined at the end,
  * so that nothing is shared but the stack. Tracked files go to a slot of their own in one array that is parallel to the index. */
+#include "listing.h"
 #include "rulefile.h"
 #include "scan.h"
 
@@ -19,10 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#define LIST_BYTES (64U << 10)
 
 struct job {
 	const char *path;     /* relative to the worktree; "" its top */
@@ -65,8 +63,7 @@ struct worker {
 	uint64_t attr_places;
 	bool not_all;  /* a directory is not among them */
 	uint32_t hint; /* the entry of the index that probably comes next */
-	char *list;
-	size_t list_n, list_cap;
+	struct vx_listing list;
 	char path[VX_MAX_PATH];
 };
 
@@ -312,30 +309,6 @@ static int enter(struct worker *w, struct job *j, bool has_ignore, bool has_attr
 	return r;
 }
 
-static int name_cmp(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a + 1, *(const char *const *)b + 1); /* behind the type */
-}
-
-static const char *sorted_names(struct worker *w, const struct vx_dir_memory *d)
-{
-	const char **v = vx_xcalloc(d->n_names + 1, sizeof *v), *p = d->names;
-	char *to = vx_arena_alloc(w->a, d->bytes + 1), *at = to;
-	for (uint32_t i = 0; i < d->n_names; i++) {
-		v[i] = p;
-		p += strlen(p + 1) + 2;
-	}
-	if (d->n_names > 1)
-		qsort(v, d->n_names, sizeof *v, name_cmp);
-	for (uint32_t i = 0; i < d->n_names; i++) {
-		size_t n = strlen(v[i] + 1) + 2;
-		memcpy(at, v[i], n);
-		at += n;
-	}
-	free(v);
-	return to;
-}
-
 static void remember(struct worker *w, const struct job *j, const struct vx_dir_memory *d, bool copy)
 {
 	if (!w->s->o->writer)
@@ -348,58 +321,7 @@ static void remember(struct worker *w, const struct job *j, const struct vx_dir_
 	l->path = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
 	l->d = *d;
 	if (copy)
-		l->d.names = sorted_names(w, d);
-}
-
-/* Reads a directory whole into w->list, in the form that memories have. */
-static int read_listing(struct worker *w, int fd, uint32_t *ret_names)
-{
-	_Alignas(16) char raw[LIST_BYTES];
-	w->list_n = 0;
-	*ret_names = 0;
-	for (;;) {
-		long got = syscall(SYS_getdents64, fd, raw, sizeof raw);
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			return 0;
-		if (w->list_cap - w->list_n < (size_t)got + 8) {
-			w->list_cap = (w->list_cap + (size_t)got + 8) * 2;
-			w->list = vx_xrealloc(w->list, w->list_cap);
-		}
-		for (long at = 0; at < got;) {
-			const struct dirent64 *e = (const struct dirent64 *)(const void *)(raw + at);
-			at += e->d_reclen;
-			if (e->d_name[0] == '.' && (!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
-				continue;
-			size_t n = strlen(e->d_name) + 1;
-			w->list[w->list_n++] = (char)e->d_type;
-			memcpy(w->list + w->list_n, e->d_name, n);
-			w->list_n += n;
-			(*ret_names)++;
-		}
-	}
-}
-
-/* The names in a listing that are more than names. */
-static uint32_t special_names(const struct vx_dir_memory *d)
-{
-	uint32_t has = 0;
-	const char *p = d->names;
-	for (uint32_t i = 0; i < d->n_names; i++, p += strlen(p) + 1) {
-		unsigned char type = (unsigned char)*p++;
-		if (type == DT_DIR || type == DT_UNKNOWN)
-			has |= VX_DIR_BELOW;
-		if (p[0] != '.' || p[1] != 'g')
-			continue;
-		if (type != DT_LNK && strcmp(p, ".gitignore") == 0)
-			has |= VX_DIR_IGNORE;
-		if (type != DT_LNK && strcmp(p, ".gitattributes") == 0)
-			has |= VX_DIR_ATTRS;
-		if (strcmp(p, ".git") == 0)
-			has |= VX_DIR_GIT;
-	}
-	return has;
+		l->d.names = vx_listing_sorted(d, w->a);
 }
 
 /* A listing in hand: the special names first, then all. */
@@ -466,21 +388,21 @@ static int run_job(struct worker *w, struct job *j)
 	const char *path = j->len ? j->path : ".";
 	struct vx_dir_memory d = {0};
 	if (from_memory(w, j, NULL, &d)) {
-		d.has = special_names(&d);
+		d.has = vx_listing_special(&d);
 		remember(w, j, &d, false);
 		return on_listing(w, j, &d, s->repo->top_fd);
 	}
 	struct stat st;
 	uint64_t looked_ns = s->o->writer ? vx_wall_ns() : 0;
 	VX_CLEANUP_FD int fd = vx_open(s->repo->top_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : read_listing(w, fd, &d.n_names);
+	int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : vx_listing_read(fd, &w->list, &d.n_names);
 	if (r < 0) {
 		w->not_all = true;
 		return holds_nothing(r) ? 0 : fail(s, r, "cannot be listed", path);
 	}
-	d.names = w->list;
-	d.bytes = (uint32_t)w->list_n;
-	d.has = special_names(&d);
+	d.names = w->list.bytes;
+	d.bytes = (uint32_t)w->list.n;
+	d.has = vx_listing_special(&d);
 	vx_fstat_of(&st, &d.st);
 	if (!vx_fstat_racy(&d.st, looked_ns))
 		remember(w, j, &d, true);
@@ -538,7 +460,7 @@ static int enter_passing(struct worker *w, struct job *j, const struct stat *st,
 {
 	struct vx_dir_memory d;
 	if (st && from_memory(w, j, st, &d)) {
-		d.has = special_names(&d);
+		d.has = vx_listing_special(&d);
 		return enter(w, j, d.has & VX_DIR_IGNORE, d.has & VX_DIR_ATTRS);
 	}
 	unsigned char ti = type_at(w->s, vx_arena_printf(w->a, "%s.gitignore", up)),
@@ -645,7 +567,7 @@ int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts 
 	for (uint32_t i = 0; i < n; i++) {
 		vx_files_free(&w[i].untracked);
 		free(w[i].dirs);
-		free(w[i].list);
+		free(w[i].list.bytes);
 	}
 	free(w);
 	free(s.stack);
