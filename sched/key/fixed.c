@@ -47,7 +47,24 @@ struct globals {
 	struct vx_keyer *k;
 	struct vx_key_input *v;
 	uint32_t n, cap;
+	struct fixed_file *linked;
+	uint32_t n_linked, cap_linked;
 };
+
+/* Turborepo hashes the bytes that a link leads to. */
+static int add_linked(struct globals *g, const char *path)
+{
+	struct fixed_file f;
+	int r = vx_key_read_through(vx_source_fd(g->k->src), path, &f);
+	if (r < 0)
+		return r;
+	if (g->n_linked == g->cap_linked) {
+		g->cap_linked = g->cap_linked ? g->cap_linked * 2 : 4;
+		g->linked = vx_xrealloc(g->linked, g->cap_linked * sizeof *g->linked);
+	}
+	g->linked[g->n_linked++] = f;
+	return 0;
+}
 
 static int global_found(void *arg, const struct vx_glob_hit *h)
 {
@@ -64,7 +81,7 @@ static int global_found(void *arg, const struct vx_glob_hit *h)
 	}
 	f.path = vx_arena_strdup(&g->k->a, h->path);
 	vx_key_input_of(&f, &g->v[g->n++]);
-	return 0;
+	return (f.mode & 0170000) == 0120000 ? add_linked(g, f.path) : 0;
 }
 
 /* globalDependencies are files on disk, ignored by git or not: an ignored .env is what people name there. */
@@ -81,6 +98,7 @@ static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx
 	r = vx_globset_walk(k->global_set, vx_source_fd(k->src), global_found, &g);
 	if (r < 0) {
 		free(g.v);
+		free(g.linked);
 		return vx_err_set(err, r, "globalDependencies cannot be read: %s", vx_strerror(r));
 	}
 	struct vx_sha256 h;
@@ -91,7 +109,15 @@ static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx
 		vx_sha256_add(&h, &mode, sizeof mode);
 		vx_sha256_add(&h, g.v[i].oid.b, g.v[i].oid.n);
 	}
+	for (uint32_t i = 0; i < g.n_linked; i++) {
+		vx_sha256_add(&h, g.linked[i].name, strlen(g.linked[i].name) + 1);
+		vx_sha256_add(&h, g.linked[i].present ? "1" : "0", 1);
+		vx_sha256_add(&h, &g.linked[i].digest, sizeof g.linked[i].digest); /* zeros of what is not there */
+	}
 	vx_sha256_done(&h, &round->globals_digest);
+	round->linked = vx_arena_dup(&k->a, g.linked, g.n_linked * sizeof *g.linked);
+	round->n_linked = g.n_linked;
+	free(g.linked);
 	round->globals = vx_arena_dup(&k->a, g.v, g.n * sizeof *g.v);
 	round->n_globals = g.n;
 	free(g.v);
@@ -254,6 +280,14 @@ int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, char
 		int r = vx_key_input_moved(k, &round->globals[i]);
 		if (r) {
 			snprintf(ret_what, cap, "%s", round->globals[i].path);
+			return r;
+		}
+	}
+	for (uint32_t i = 0; i < round->n_linked; i++) {
+		bool absent;
+		int r = file_moved(k, &round->linked[i], &absent);
+		if (r) {
+			snprintf(ret_what, cap, "%s", round->linked[i].name);
 			return r;
 		}
 	}

@@ -63,6 +63,8 @@ struct fixed_round {
 	struct fixed_file v[N_FINGERPRINT];
 	const struct vx_key_input *globals; /* turbo's globalDependencies */
 	uint32_t n_globals;
+	const struct fixed_file *linked; /* what the links among them lead to */
+	uint32_t n_linked;
 	struct vx_digest globals_digest;
 };
 

@@ -195,6 +195,26 @@ is 'what lies beside is in no key of a' "$rc $(ran)" '0 '
 vx run build --all --dry=full
 like 'it stands among the inputs' "$out" '"\.\./\.\./other":'
 
+# ... the same of globalDependencies, wherever it lies
+turbo '{ "globalDependencies": ["conf/**"], "tasks": { "build": { "outputs": ["dist/**"] } } }'
+put "$W/outside/settings" 1
+mkdir conf
+ln -s "$W/outside/settings" conf/settings
+ln -s ../nowhere conf/dangling
+settle 'a link among globalDependencies'
+put "$W/outside/settings" 2
+changed 'what it leads to changes'
+put nowhere there
+changed 'what a link led to in vain comes'
+put p/a/package.json "{ \"name\": \"a\", \"scripts\": { \"build\": \"echo a >>$W/ran; echo more >>$W/outside/settings\" } }"
+vx run build --all
+like 'it changes while a task runs: not saved' "$err" 'conf/settings'
+ran >/dev/null
+
+turbo '{ "tasks": { "build": { "outputs": ["dist/**"] } } }'
+put other 1
+ln -s ../../other p/a/one
+git add -A
 # ... and changes while the task runs
 put p/a/package.json "{ \"name\": \"a\", \"scripts\": { \"build\": \"echo a >>$W/ran; echo more >>one\" } }"
 vx run build --all

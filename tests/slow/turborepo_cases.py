@@ -42,7 +42,7 @@ def with_tasks(tasks, base=THREE, more=None, **settings):
 
 
 CASES = {}
-LINKS = "turbo takes the content behind a link for its id; here a link is its target's name, and stands in `links`"
+LINKS = "turbo takes the content behind a link for its id; here a link is its target's name, and stands in `links`; what it leads to stands among the inputs by its own path"
 NOT_THERE = "documented: a task with \"extends\": false alone does not exist for the package, nor for those that extend it; turbo still runs it where something leads to it"
 CASES["pnpm: graph shapes"] = dict(tasks=["build", "lint", "test", "dev"], files=with_tasks({
     "build": {"dependsOn": ["^build"], "outputs": ["dist/**", "!dist/cache/**"]}, "lint": {"dependsOn": ["^lint"]},
