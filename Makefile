@@ -61,7 +61,7 @@ help:
 	@echo 'gate           the quick tests only (unit, model, sim), warnings as errors'
 	@echo 'check-slow     long tests and fuzzing'
 	@echo 'asan, tsan     the same tests built with sanitizers, in build/asan and build/tsan'
-	@echo 'lint           clang-format, clang-tidy, cppcheck'
+	@echo 'lint           clang-format, clang-tidy, cppcheck, shellcheck'
 	@echo 'bench, demo    bench/run; docs/example/demo.sh'
 	@echo 'deps           installs what is missing (Debian, Ubuntu), as root or by sudo'
 	@echo 'install        DESTDIR= PREFIX=/usr/local'

@@ -20,8 +20,9 @@ W=$(mktemp -d "${TMPDIR:-/tmp}/vx-test.XXXXXX")
 W=$(cd "$W" && pwd -P)
 mkdir "$W/.home" "$W/.tmp"
 export HOME=$W/.home TMPDIR=$W/.tmp XDG_CACHE_HOME=$W/.home/.cache LC_ALL=C.UTF-8 NO_COLOR=1
+unset "${!GIT_@}" XDG_CONFIG_HOME # of the user, or of a git hook that runs the tests
 export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@example.org GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@example.org
-unset CI GITHUB_ACTIONS FORCE_COLOR VX_CACHE_DIR TURBO_SCM_BASE GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE MAKEFLAGS MAKELEVEL MFLAGS
+unset CI GITHUB_ACTIONS FORCE_COLOR VX_CACHE_DIR TURBO_SCM_BASE MAKEFLAGS MAKELEVEL MFLAGS
 
 vxt_exit() {
 	local rc=$?

@@ -32,8 +32,9 @@ def put(path, text):
 
 
 def environment(home, **more):
-    env = dict(os.environ, HOME=home, NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
-    for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME", "VX_CRASH_AT"):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    env.update(HOME=home, NO_COLOR="1", GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@e", GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@e")
+    for k in ("CI", "VX_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "VX_CRASH_AT"):
         env.pop(k, None)
     env.update(more)
     return env

@@ -17,7 +17,9 @@ command -v python3 >/dev/null || skip_all 'no python3'
 
 workspace "$W/up/ws"
 for p in a b c; do
-	project $p $([ $p = b ] && echo a) <<<"$(cached true '' '"dependsOn": ["^build"]')"
+	up=()
+	[ $p != b ] || up=(a)
+	project $p "${up[@]}" <<<"$(cached true '' '"dependsOn": ["^build"]')"
 	put p/$p/src/x 1
 done
 git add -A

@@ -191,13 +191,13 @@ one_line 'no members' 'patterns match no directory'
 put p/a/package.json '{ "name": "a", "scripts": { "build": "true" } }'
 vx run build --all
 one_line 'no configuration' 'vx init'
-mkdir "$W/none" && cd "$W/none"
+mkdir "$W/none" && cd "$W/none" || exit 1
 vx run build --all
 one_line 'no workspace' 'package\.json|workspace'
 vx -C "$W/no/such" run build --all
 one_line 'a directory that is not there' 'no/such'
 
-mkdir "$W/nogit" && cd "$W/nogit"
+mkdir "$W/nogit" && cd "$W/nogit" || exit 1
 put package.json '{ "name": "root", "workspaces": ["p/*"] }'
 project a <<<"$(cached true)"
 vx run build --all

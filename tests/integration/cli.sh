@@ -37,10 +37,10 @@ done
 # what the program asks the environment for, and each field of a configuration, is documented (but what only tests set)
 for name in $(grep -rhoE '(getenv|env_number)\("[A-Z_]+"' "$SRC/sched" "$SRC/shm" "$SRC/worker" | cut -d'"' -f2 | sort -u); do
 	case $name in VX_CRASH_AT | VX_POINT_LIST | VX_STAMPS | PATH | GIT_CONFIG_* | XDG_CONFIG_HOME) continue ;; esac
-	grep -q "\`$name[\`=]" "$SRC/docs/cli.md" || fail "docs/cli.md lacks \$$name"
+	grep -q "\`${name}[\`=]" "$SRC/docs/cli.md" || fail "docs/cli.md lacks \$$name"
 done
 for name in $(grep -oE '`(VX|TURBO)_[A-Z_]+' "$SRC/docs/cli.md" | tr -d '`' | sort -u); do
-	grep -rq "\"$name[\"=]" "$SRC/sched" "$SRC/shm" "$SRC/worker" || fail "nothing asks for \$$name of docs/cli.md"
+	grep -rq "\"${name}[\"=]" "$SRC/sched" "$SRC/shm" "$SRC/worker" || fail "nothing asks for \$$name of docs/cli.md"
 done
 for name in $(python3 -c 'import json, sys
 def walk(v):
@@ -50,7 +50,7 @@ def walk(v):
     for x in v if not isinstance(v, str) and hasattr(v, "__iter__") else ():
         walk(x)
 for f in sys.argv[1:]: walk(json.load(open(f)))' "$SRC/docs/schemas/project.json" "$SRC/docs/schemas/workspace.json" | sort -u); do
-	grep -qE "[\`\".]$name[\`\":.]" "$SRC/docs/config.md" "$SRC/docs/sandbox.md" || fail "no page has the field $name"
+	grep -qE "[\`\".]${name}[\`\":.]" "$SRC/docs/config.md" "$SRC/docs/sandbox.md" || fail "no page has the field $name"
 done
 pass 'docs and program have the same words'
 vx run --help

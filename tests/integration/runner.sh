@@ -38,6 +38,11 @@ echo 1..1; echo 'not ok 1 - b # SKIP'
 E2
 sum 'a failure is no skip' '0 passed, 1 failed, 0 skipped' 1 no_skip.sh
 
+file env.sh <<'E2'
+echo 1..1; [ -z "${GIT_DIR+x}" ] || printf 'not '; echo 'ok 1'
+E2
+GIT_DIR=/nonexistent sum 'run by a hook of git' '1 passed, 0 failed, 0 skipped' 0 env.sh
+
 file silent.sh <<'E2'
 exit 0
 E2

@@ -208,7 +208,7 @@ if [ "$(id -u)" = 0 ]; then
 	if [ -e p/a/dist/result ]; then look "uid $VXT_UID" $VXT_UID; else fail 'the probe ran' "$out" "$err"; fi
 	chown -R 0:0 "$home"
 else
-	skip 'as a normal user' 'this is one'
+	skip 'as a normal user' 'run by a normal user already'
 fi
 
 # grants

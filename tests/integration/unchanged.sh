@@ -19,7 +19,7 @@ settle() { # runs until nothing is left to be remembered
 	local i
 	for i in 1 2 3 4 5 6; do
 		sleep 0.05
-		run "$@"
+		run
 		[ "$(unchanged)" = true ] && return 0
 	done
 	return 1
