@@ -171,7 +171,7 @@ static void start_thread(struct vx_zip *z)
 }
 
 /* Also of a frame that was given up half way. */
-static void end_stream(struct vx_zip *z)
+void vx_zip_stop(struct vx_zip *z)
 {
 	struct stream *s = &z->s;
 	if (s->threaded) {
@@ -264,7 +264,7 @@ static int give_piece(struct vx_zip *z, bool end, int (*sink)(void *arg, const v
 int vx_zip_begin(struct vx_zip *z, uint64_t total, struct vx_sha256 *sha)
 {
 	struct stream *s = &z->s;
-	end_stream(z);
+	vx_zip_stop(z);
 	ZSTD_CCtx_reset(z->c, ZSTD_reset_session_only);
 	ZSTD_parameters p = ZSTD_getParams(VX_ZIP_LEVEL, total, 0);
 	if (p.cParams.windowLog > WINDOW_LOG)
@@ -296,7 +296,7 @@ int vx_zip_filled(struct vx_zip *z, size_t n, int (*sink)(void *arg, const void 
 	z->s.part += n;
 	int r = z->s.part == PIECE ? give_piece(z, false, sink, arg) : 0;
 	if (r < 0)
-		end_stream(z);
+		vx_zip_stop(z);
 	return r;
 }
 
@@ -311,7 +311,7 @@ int vx_zip_feed(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)
 	}
 	if (r == 0 && end) {
 		r = give_piece(z, true, sink, arg);
-		end_stream(z);
+		vx_zip_stop(z);
 	}
 	return r;
 }
@@ -322,7 +322,7 @@ void vx_zip_free(struct vx_zip *z)
 {
 	if (!z)
 		return;
-	end_stream(z);
+	vx_zip_stop(z);
 	pthread_mutex_destroy(&z->s.lock);
 	pthread_cond_destroy(&z->s.to_thread);
 	pthread_cond_destroy(&z->s.to_caller);
@@ -353,7 +353,7 @@ static bool looks_random(const uint8_t *p, size_t n)
 
 int vx_zip_all(struct vx_zip *z, const void *p, size_t n, void *dst, size_t cap, size_t *ret)
 {
-	end_stream(z);
+	vx_zip_stop(z);
 	ZSTD_CCtx_reset(z->c, ZSTD_reset_session_only);
 	bool hasty = looks_random(p, n);
 	if (hasty)

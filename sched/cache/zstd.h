@@ -23,13 +23,14 @@ size_t vx_zip_bound(size_t n);
 int vx_zip_all(struct vx_zip *z, const void *p, size_t n, void *dst, size_t cap, size_t *ret);
 /* One frame of `total` bytes in pieces. The same bytes give the same frame however they are cut. `sink` gets compressed bytes; its error is returned, and then the
  * frame is over: begin another.
- *   begin, (feed | room, filled)*, feed with `end`
- * sha, unless NULL: gets every compressed byte, before the sink does; not the caller's until the frame is over.
+ *   begin, (feed | room, filled)*, feed with `end` or stop
+ * sha, unless NULL: gets every compressed byte, before the sink does; not the caller's until the frame is over, be it that stop gave it up half way.
  * room: where the next bytes may be put, *ret_n at most (never 0), so that they need not be copied; filled: so many were. */
 int vx_zip_begin(struct vx_zip *z, uint64_t total, struct vx_sha256 *sha);
 void *vx_zip_room(struct vx_zip *z, size_t *ret_n);
 int vx_zip_filled(struct vx_zip *z, size_t n, int (*sink)(void *arg, const void *p, size_t n), void *arg);
 int vx_zip_feed(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg);
+void vx_zip_stop(struct vx_zip *z);
 
 struct vx_unzip *vx_unzip_new(void);
 void vx_unzip_free(struct vx_unzip *z);

@@ -505,6 +505,7 @@ static int stream_to(struct stream *s, const struct vx_walk *w)
 		r = vx_fail_set(s->f, -EIO, "compress", "outputs");
 	if (r == 0)
 		r = feed_all(s, w, &header);
+	vx_zip_stop(h->zip); /* a thread that is left from what failed elsewhere writes to s->sha */
 	vx_buf_free(&header);
 	return r;
 }

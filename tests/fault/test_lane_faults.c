@@ -223,15 +223,18 @@ static void test_save(void **state)
 {
 	(void)state;
 	struct lt t = {.new_io = faulty_new};
-	bool stream = *state && strcmp(*state, "streamed") == 0;
+	bool beside = *state && strcmp(*state, "streamed beside a thread") == 0, stream = beside || (*state && strcmp(*state, "streamed") == 0);
 	setenv("VX_IO", *state && !stream ? *state : "blocking", 1);
 	for (size_t i = 0; i < sizeof big_log; i++)
 		big_log[i] = (char)(rand() % 251);
 	lt_begin(&t);
 	assert_int_equal(lt_sh(&t, make_tree), 0);
-	if (stream) /* data, a hole, and data */
-		assert_int_equal(
-			lt_sh(&t, "head -c 1500000 /dev/urandom >p/a/dist/big && truncate -s 4500000 p/a/dist/big && echo end >>p/a/dist/big"), 0);
+	if (stream) { /* data, a hole, and data */
+		char make[200];
+		snprintf(make, sizeof make, "head -c 1500000 /dev/urandom >p/a/dist/big && truncate -s %d p/a/dist/big && echo end >>p/a/dist/big",
+			beside ? 9000000 : 4500000);
+		assert_int_equal(lt_sh(&t, make), 0);
+	}
 	char *before = lt_tree(vxt_path(t.root, "p"));
 	size_t step = stride() * (stream && stride() > 1 ? 2 : 1); /* megabytes each time */
 	int at = 1;
@@ -398,10 +401,14 @@ static void test_full_disk(void **state)
 		assert_int_equal(lt_restore(&t, key, &o, &e), ok);
 	}
 	assert_true(saved > 0 && failed > 0 && said == 1);
-	/* large ones are streamed */
-	assert_int_equal(lt_sh(&t, "head -c 6000000 /dev/urandom >p/a/dist/f"), 0);
-	assert_false(lt_save(&t, "big", &o, &e));
-	assert_int_equal(lt_sh(&t, "test -z \"$(find small/v1/tmp -type f)\""), 0);
+	/* large ones are streamed, and compressed and digested in line or by a thread */
+	static const char *const large[] = {"head -c 6000000 /dev/urandom >p/a/dist/f", "head -c 12000000 /dev/urandom >p/a/dist/f",
+		"head -c 9000000 /dev/urandom | base64 >p/a/dist/f"};
+	for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+		assert_int_equal(lt_sh(&t, large[i]), 0);
+		assert_false(lt_save(&t, "big", &o, &e));
+		assert_int_equal(lt_sh(&t, "test -z \"$(find small/v1/tmp -type f)\""), 0);
+	}
 	verify_clean(&t);
 	lt_close(&t);
 	unsetenv("LT_STORE");
@@ -515,6 +522,7 @@ int main(void)
 		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "blocking"),
 		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "uring"),
 		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "streamed"),
+		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "streamed beside a thread"),
 		cmocka_unit_test(test_restore),
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_helpers),
