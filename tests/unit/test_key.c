@@ -436,6 +436,24 @@ static void turbo_inputs(void **state)
 	assert_int_equal(vx_key_recheck(k, both, moved, sizeof moved), 1);
 	assert_string_equal(moved, ".env");
 	vx_keyer_free(k);
+	kt_close(&t);
+}
+
+static void turbo_globals(void **state)
+{
+	(void)state;
+	struct kt t;
+	char moved[128];
+	kt_open(&t);
+	vxt_write(t.dir, ".gitignore", ".env\n");
+	vxt_write(t.dir, "a/src/f", "1");
+	vxt_write(t.dir, "shared/x.json", "1");
+	vxt_write(t.dir, ".env", "1");
+	kt_project(&t, "a", "a", "");
+	t.ws.settings.turbo = true;
+	struct vx_task_decl *d = kt_task(&t, 0, "default", "", "dist/**", "");
+	d->dialect = VX_DIALECT_TURBO;
+	d->cache.default_inputs = true;
 	struct vx_digest base = kt_key(&t, 0);
 	t.ws.settings.global_files = kt_list(&t, ".env");
 	struct vx_digest with = kt_key(&t, 0);
@@ -444,7 +462,7 @@ static void turbo_inputs(void **state)
 	assert_false(kt_same(with, kt_key(&t, 0)));
 	/* a file that came after the key was taken is seen too */
 	t.ws.settings.global_files = kt_list(&t, ".env **/*.global");
-	k = kt_keyer(&t);
+	struct vx_keyer *k = kt_keyer(&t);
 	assert_int_equal(vx_key_recheck(k, kt_compute(k, 0), moved, sizeof moved), 0);
 	usleep(100000); /* longer than the answer is kept */
 	vxt_write(t.dir, "shared/x.global", "1");
@@ -500,6 +518,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(odd_names_and_modes),
 		cmocka_unit_test(explain),
 		cmocka_unit_test(turbo_inputs),
+		cmocka_unit_test(turbo_globals),
 		cmocka_unit_test(env_select),
 	};
 	setenv("GIT_CONFIG_GLOBAL", "/dev/null", 1);
