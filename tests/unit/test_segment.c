@@ -251,6 +251,12 @@ static int drop_place(struct vx_tx *t, void *arg)
 	return vx_place_del(t, arg);
 }
 
+static int put_place(struct vx_tx *t, void *arg)
+{
+	const struct vx_commit *c = arg;
+	return vx_place_put(t, &c->artifact, &c->place);
+}
+
 /* A place that a save meant to use again has gone by its commit: not saved, and said. The row of a place without a segment is a miss. */
 static void test_gone_meanwhile(void **state)
 {
@@ -283,6 +289,15 @@ static void test_gone_meanwhile(void **state)
 	assert_int_equal(vx_store_commit(w.t.store, &c, 1), 0);
 	assert_int_equal(c.res, -ENOENT);
 	assert_false(has(&w, "c") || has(&w, "a")); /* rows without a place */
+	c.place.bytes--;
+	assert_int_equal(vx_index_write(w.t.store->ix, put_place, &c), 0);
+	assert_false(has(&w, "a")); /* of another size */
+	c.place.bytes++;
+	c.place.segment ^= 1;
+	assert_int_equal(vx_index_write(w.t.store->ix, put_place, &c), 0);
+	assert_int_equal(vx_store_commit(w.t.store, &c, 1), 0);
+	assert_int_equal(c.res, -ENOENT); /* in a segment that is not there */
+	c.place.segment ^= 1;
 	c.placed = false;
 	assert_int_equal(vx_store_commit(w.t.store, &c, 1), 0);
 	assert_true(has(&w, "c") && has(&w, "a"));
