@@ -227,7 +227,7 @@ static void orphans_of(struct prune *p)
 static int prune_now(struct prune *p)
 {
 	VX_CLEANUP_FD int lock = vx_segments_lock(p->s);
-	if (!vx_index_in_place(p->s->ix))
+	if (!vx_index_damaged(p->s->ix) && !vx_index_in_place(p->s->ix))
 		return -ESTALE;
 	VX_POINT("prune.begin");
 	int r = vx_index_write(p->s->ix, delete_rows, p);
