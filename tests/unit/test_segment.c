@@ -64,20 +64,24 @@ static void test_full(void **state)
 	struct world w;
 	begin(&w);
 	save(&w, "a", 3000);
-	uint64_t first = entry(&w, "a").segment;
+	uint64_t v[2] = {entry(&w, "a").segment};
 	w.t.store->seg_end = VX_SEGMENT_BYTES; /* as if it were */
 	save(&w, "b", 3000);
-	assert_true(entry(&w, "b").segment != first);
-	char path[VX_SEGMENT_PATH];
-	vx_segment_path(first, path);
-	int fd = vx_open(w.t.store->dir_fd, path, O_RDWR, 0);
-	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1); /* still ours: rows may be on their way */
-	assert_int_equal(ftruncate(fd, VX_SEGMENT_BYTES), 0);
-	vx_close(fd);
+	v[1] = entry(&w, "b").segment;
+	assert_true(v[1] != v[0]);
+	for (int i = 0; i < 2; i++) {
+		char path[VX_SEGMENT_PATH];
+		vx_segment_path(v[i], path);
+		int fd = vx_open(w.t.store->dir_fd, path, O_RDWR, 0);
+		assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1); /* both are ours: rows may be on their way */
+		assert_int_equal(ftruncate(fd, VX_SEGMENT_BYTES), 0);
+		vx_close(fd);
+	}
 	lt_reopen(&w.t);
 	save(&w, "c", 3000);
-	assert_true(entry(&w, "c").segment != first);
+	assert_true(entry(&w, "c").segment != v[0] && entry(&w, "c").segment != v[1]);
 	assert_restores(&w, "a");
+	assert_restores(&w, "b");
 	lt_end(&w.t);
 }
 
@@ -368,6 +372,8 @@ static void test_saved_anew(void **state)
 	assert_true(has(&w, "a"));
 	assert_int_equal(vx_store_drop(w.t.store, &now, NULL), 0);
 	assert_false(has(&w, "a"));
+	struct vx_place p;
+	assert_int_equal(vx_place_find(w.t.store, &now.artifact, &p), -ENOENT);
 	save(&w, "a", 3000);
 	now = entry(&w, "a");
 	assert_int_equal(vx_store_drop(w.t.store, &now, NULL), 0);
@@ -389,13 +395,20 @@ static void test_taken_away(void **state)
 		assert_restores(&w, "b");
 		assert_false(has(&w, "a"));
 	}
+	/* one that has been moved is noticed by the commit */
+	struct vx_lane_event e;
+	assert_int_equal(lt_sh(&w.t, "mkdir away && mv .vx/cache/v1/s/* away && echo c >p/dist/f"), 0);
+	assert_false(lt_save(&w.t, "c", &w.o, &e));
+	save(&w, "d", 3000);
+	assert_restores(&w, "d");
 	lt_end(&w.t);
 }
 
 /* A place row that says nonsense is none. */
 static int bad_place(struct vx_tx *t, void *arg)
 {
-	return vx_place_put(t, &((struct vx_entry *)arg)->artifact, &(struct vx_place){1, UINT64_MAX - 5, 10});
+	const struct vx_entry *e = arg;
+	return vx_place_put(t, &e->artifact, &(struct vx_place){e->segment, UINT64_MAX - 5, e->artifact_bytes});
 }
 
 static void test_nonsense(void **state)

@@ -37,7 +37,7 @@ int fallocate(int fd, int mode, off_t off, off_t n)
 }
 
 /* What happens at a write to a segment: it fails, or the segment is taken away. */
-static struct {
+static struct failing {
 	struct vx_store *store;
 	bool armed, another; /* another one appends meanwhile */
 	const char *command;
@@ -195,6 +195,8 @@ static void test_overlap(void **state)
 	save(&w, "b", 20000);
 	save(&w, "c", 20000);
 	struct vx_entry b = entry(&w, "b");
+	w.t.store->seg_end += 100; /* a gap, so that a prune has something to do */
+	save(&w, "d", 3000);
 	for (int open = 1; open >= 0; open--) {
 		uint64_t off[] = {0, b.offset - 1, b.offset, b.offset + 1, b.offset + b.artifact_bytes - 1};
 		for (size_t i = 0; i < VX_ARRAY_LEN(off); i++) {
@@ -203,6 +205,8 @@ static void test_overlap(void **state)
 				lt_reopen(&w.t);
 			assert_int_equal(vx_index_write(w.t.store->ix, put_odd_place, &p), 0);
 			vx_json_free(prune(&w, 0));
+			struct vx_digest d = lt_key("nobody's");
+			assert_int_equal(vx_place_find(w.t.store, &d, &p), -ENOENT);
 			assert_whole(&w);
 		}
 		assert_restores(&w, "a");
@@ -339,6 +343,52 @@ static void test_no_space(void **state)
 		assert_whole(&w);
 		lt_end(&w.t);
 	}
+}
+
+/* One that nothing could be written to is not left behind. */
+static void test_nothing_written(void **state)
+{
+	(void)state;
+	struct world w = {.t = {.new_io = failing_new}};
+	struct vx_lane_event e;
+	lt_begin(&w.t);
+	w.o = lt_outputs(&w.t, "p", "dist/**");
+	vxt_write(w.t.root, "p/dist/f", "x");
+	failing = (struct failing){.store = w.t.store, .armed = true};
+	assert_false(lt_save(&w.t, "a", &w.o, &e));
+	assert_int_equal(segments(&w), 1);
+	lt_reopen(&w.t);
+	assert_int_equal(segments(&w), 0);
+	lt_end(&w.t);
+}
+
+/* Where places end at least is noted, in whatever order they are committed; and with VX_FSYNC=1 bytes are on the disk before that. */
+static void test_noted(void **state)
+{
+	(void)state;
+	struct world w;
+	struct vx_lane_stats stats;
+	begin(&w);
+	save(&w, "a", 20000);
+	save(&w, "b", 20000);
+	vx_lane_stats(w.t.lane, &stats);
+	assert_int_equal(stats.steps[VX_IO_FSYNC], 0);
+	struct vx_entry a = entry(&w, "a"), b = entry(&w, "b");
+	uint64_t end = 0;
+	for (int i = 0; i < 2; i++) {
+		assert_true(vx_segment_last(w.t.store, &end) == a.segment);
+		assert_int_equal(end, b.offset + b.artifact_bytes);
+		struct vx_commit c = {.artifact = a.artifact, .place = {a.segment, a.offset, a.artifact_bytes}};
+		assert_int_equal(vx_store_commit(w.t.store, &c, 1), 0);
+		assert_int_equal(c.res, 0);
+	}
+	setenv("VX_FSYNC", "1", 1);
+	lt_reopen(&w.t);
+	save(&w, "c", 20000);
+	vx_lane_stats(w.t.lane, &stats);
+	assert_int_equal(stats.steps[VX_IO_FSYNC], 1);
+	unsetenv("VX_FSYNC");
+	lt_end(&w.t);
 }
 
 /* A segment that goes while something is on its way into it costs that, and no more. One that goes between being opened and being locked costs nothing. */
@@ -490,6 +540,8 @@ int main(void)
 		cmocka_unit_test(test_size_limit),
 		cmocka_unit_test(test_lesser_file_systems),
 		cmocka_unit_test(test_no_space),
+		cmocka_unit_test(test_nothing_written),
+		cmocka_unit_test(test_noted),
 		cmocka_unit_test(test_taken_away_meanwhile),
 		cmocka_unit_test(test_before_places),
 		cmocka_unit_test(test_no_segment),
