@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -331,22 +330,6 @@ static int start_trace(struct loop *l, struct vx_err *err)
 	return o->events_path ? vx_trace_events(l->trace, o->events_path, err) : 0;
 }
 
-static void end_trace(struct loop *l, const struct vx_run_end *e)
-{
-	const struct vx_run_opts *o = l->o;
-	struct vx_err err = {0};
-	const char *title = vx_arena_printf(&l->arena, "vx run in %s", l->plan->ws.root);
-	int r = vx_trace_finish(l->trace, vx_now_ns(), e, &err);
-	if (!r && o->profile_path)
-		r = vx_trace_write_chrome(l->trace, o->profile_path, &err);
-	if (!r && o->report_html)
-		r = vx_trace_write_html(l->trace, o->report_html, title, &err);
-	if (!r && o->report_markdown)
-		r = vx_trace_write_markdown(l->trace, o->report_markdown, title, &err);
-	if (r)
-		vx_report_warn(l->report, "vx run: %s", err.what);
-}
-
 /* One wait for the world: signals, pool, lanes, time. */
 static void wait_for_events(struct loop *l)
 {
@@ -439,69 +422,6 @@ static void retain(struct loop *l)
 	struct vx_err err = {0};
 	if (l->writes && l->missed && vx_store_retain(l->store, set->retention_older_than, set->retention_max_size, &err))
 		vx_report_warn(l->report, err.fix[0] ? "vx run: %s (%s)" : "vx run: %s", err.what, err.fix);
-}
-
-/* The longest chain of executed commands. */
-static uint64_t critical_path(const struct loop *l)
-{
-	uint64_t *to = vx_xcalloc(l->g->n_tasks + 1, sizeof *to), most = 0;
-	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
-		uint32_t task = l->g->topo[i];
-		const struct vx_task *t = &l->g->tasks[task];
-		for (uint32_t k = 0; k < t->n_deps; k++)
-			if (to[t->deps[k]] > to[task])
-				to[task] = to[t->deps[k]];
-		if (l->t[task].executed && !t->decl->exec.persistent)
-			to[task] += l->t[task].end_ns - l->t[task].start_ns;
-		most = to[task] > most ? to[task] : most;
-	}
-	free(to);
-	return most;
-}
-
-static void say_not_portable(const struct loop *l)
-{
-	char more[48] = "";
-	if (!l->not_portable)
-		return;
-	if (l->not_portable > 1)
-		snprintf(more, sizeof more, " and %u more task%s", l->not_portable - 1, l->not_portable == 2 ? "" : "s");
-	vx_report_warn(l->report, "vx run: outputs of %s%s hold the path of this workspace: what was saved of them is used here alone",
-		l->g->tasks[l->not_portable_task].id, more);
-}
-
-static void finish(struct loop *l)
-{
-	say_not_portable(l);
-	loop_say_empty(l);
-	const char *note = l->store ? vx_store_note(l->store) : NULL;
-	if (note && !l->said_note)
-		vx_report_warn(l->report, "vx run: %s", note);
-	uint64_t now = vx_now_ns(), saved_ns = l->writes && l->missed && now > l->last_exit_ns ? now - l->last_exit_ns : 0;
-	struct vx_run_end e = {.code = l->code,
-		.signal = l->first_signal,
-		.keys_ns = l->keys_ns,
-		.probe_ns = l->probe_ns,
-		.dispatch_ns = l->dispatch_ns,
-		.setup_ns = l->sandbox_setup_ns,
-		.save_ns = saved_ns};
-	struct vx_pool_stats ps = {0};
-	if (l->pool)
-		vx_pool_stats(l->pool, &ps);
-	vx_core_counts(l->core, &e.counts);
-	e.wall_ns = vx_now_ns() - l->o->start_ns;
-	e.plan_ns = l->setup_ns;
-	e.workers = ps.workers;
-	e.up_to_date = l->up_to_date;
-	e.restored = l->restored;
-	e.missed = l->missed;
-	e.nocache = l->nocache;
-	e.not_saved = l->not_saved;
-	e.saved_ns = l->saved_ns;
-	e.critical_ns = critical_path(l);
-	vx_report_finish(l->report, &e);
-	if (l->trace)
-		end_trace(l, &e);
 }
 
 static void free_tasks(struct loop *l)
@@ -648,7 +568,7 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 		remember(l);
 		retain(l);
 		loop_keep_unchanged(l);
-		finish(l);
+		loop_finish(l);
 		loop_write_stats(l);
 		loop_write_summary(l);
 		r = l->code;

@@ -180,6 +180,9 @@ void vx_ready_free(struct vx_ready *r);
 /* ending.c */
 const char *loop_status(struct loop *l, uint32_t task, const struct vx_done *d); /* NULL: it ended well; in the run's arena */
 
+/* finish.c: the last lines, the traces. The report is complete then */
+void loop_finish(struct loop *l);
+
 /* summary.c: --summarize */
 void loop_write_summary(struct loop *l);
 
