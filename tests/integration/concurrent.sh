@@ -4,7 +4,7 @@
 . "$SRC/tests/vx.sh"
 
 workspace
-project a <<<"$(cached "echo a >>$W/ran; sleep 1; mkdir -p dist; cp src/x dist/")"
+project a <<<"$(cached "echo a >>$W/ran; until [ -e $W/go ]; do sleep 0.05; done; mkdir -p dist; cp src/x dist/")"
 put p/a/src/x x
 git add -A
 "$VX" run build --all >"$W/log.one" 2>&1 &
@@ -12,6 +12,8 @@ one=$!
 wait_for 10 test -s "$W/ran"
 "$VX" run build --all >"$W/log.two" 2>&1 &
 two=$!
+wait_for 30 grep -q pid "$W/log.two"
+touch "$W/go"
 wait $one
 is 'the first' $? 0
 wait $two
@@ -21,25 +23,29 @@ like 'the second says whom it waits for' "$(cat "$W/log.two")" "pid $one"
 
 # one that waits can be interrupted
 put p/a/src/x y
+rm "$W/go"
 "$VX" run build --all >"$W/log.one" 2>&1 &
 one=$!
 wait_for 10 test -s "$W/ran"
 python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$VX" run build --all >"$W/log.two" 2>&1 &
 two=$!
-wait_for 5 grep -q pid "$W/log.two"
+wait_for 30 grep -q pid "$W/log.two"
 kill -INT $two
 wait $two
 is 'a waiting run ends at once on SIGINT' $? 130
+touch "$W/go"
 wait $one
 is 'the other goes on' "$? $(ran)" '0 a'
 
 # the lock goes with its holder
 put p/a/src/x z
+rm "$W/go"
 "$VX" run build --all >"$W/log.one" 2>&1 &
 one=$!
 wait_for 10 test -s "$W/ran"
 kill -KILL $one
 wait $one 2>/dev/null
+touch "$W/go"
 vx run build --all
 is 'a killed run leaves no lock' "$rc $(ran)" '0 a a'
 

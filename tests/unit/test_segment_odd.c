@@ -486,7 +486,7 @@ static void test_no_segment(void **state)
 		save(&w, "b", 3000);
 		assert_true(i == 5 || i == 7 || entry(&w, "b").segment != a.segment);
 		assert_restores(&w, "b");
-		if (has(&w, "a"))
+		if (has(&w, "a") && (i != 5 || geteuid() == 0)) /* root reads it all the same */
 			assert_restores(&w, "a");
 		vx_json_free(prune_one(&w, "b"));
 		lt_reopen(&w.t);
