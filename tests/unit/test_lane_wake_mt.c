@@ -41,6 +41,36 @@ static void next_is(struct lt *t, enum vx_lane_kind kind)
 	assert_int_equal(e.kind, kind);
 }
 
+/* A save that stops where its inputs are looked at again, until it is let go. */
+struct stop {
+	sem_t there, go;
+};
+
+static int stop_here(void *arg, char *ret_what, size_t cap)
+{
+	struct stop *s = arg;
+	(void)ret_what, (void)cap;
+	sem_post(&s->there);
+	sem_wait(&s->go);
+	return 0;
+}
+
+static void save_stopping(struct lt *t, uint32_t task, const char *key, const struct vx_outputs *o, struct stop *s)
+{
+	struct vx_save_req r = {.task = task, .id = "a#build", .key = lt_key(key), .outputs = *o, .duration_ns = 5, .recheck = stop_here, .arg = s};
+	vx_lane_save(t->lane, &r);
+}
+
+static bool gets_there(struct stop *s, int ms)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_nsec += (long)(ms % 1000) * 1000000;
+	ts.tv_sec += ms / 1000 + ts.tv_nsec / 1000000000;
+	ts.tv_nsec %= 1000000000;
+	return sem_timedwait(&s->there, &ts) == 0;
+}
+
 static void test_doze(void **state)
 {
 	struct lt t = {0};
@@ -54,9 +84,14 @@ static void test_doze(void **state)
 	assert_true(vx_lane_doze(t.lane, true));
 	assert_true(vx_lane_doze(t.lane, true)); /* still nothing */
 	const struct vx_evt *none = atomic_load(&t.lane->events);
-	save(&t, 1, "k1", &a);
-	usleep((VX_LANE_HELD_MS + 1) * 1000);
+	struct stop stop;
+	sem_init(&stop.there, 0, 0);
+	sem_init(&stop.go, 0, 0);
+	save_stopping(&t, 1, "k1", &a, &stop);
+	t.lane->held_ns -= (VX_LANE_HELD_MS + 1) * 1000000ULL;
 	assert_true(vx_lane_doze(t.lane, true));
+	assert_true(gets_there(&stop, 30000));
+	sem_post(&stop.go);
 	wait_for_more(&t, none);
 	assert_false(readable(&t, 0)); /* captured, and nobody is woken */
 	vx_lane_clean(t.lane, 2, &b);
@@ -157,36 +192,6 @@ static void test_nothing_is_slept_through(void **state)
 			open -= e.kind != VX_LANE_CAPTURED;
 	}
 	lt_end(&t);
-}
-
-/* A save that stops where its inputs are looked at again, until it is let go. */
-struct stop {
-	sem_t there, go;
-};
-
-static int stop_here(void *arg, char *ret_what, size_t cap)
-{
-	struct stop *s = arg;
-	(void)ret_what, (void)cap;
-	sem_post(&s->there);
-	sem_wait(&s->go);
-	return 0;
-}
-
-static void save_stopping(struct lt *t, uint32_t task, const char *key, const struct vx_outputs *o, struct stop *s)
-{
-	struct vx_save_req r = {.task = task, .id = "a#build", .key = lt_key(key), .outputs = *o, .duration_ns = 5, .recheck = stop_here, .arg = s};
-	vx_lane_save(t->lane, &r);
-}
-
-static bool gets_there(struct stop *s, int ms)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_nsec += (long)(ms % 1000) * 1000000;
-	ts.tv_sec += ms / 1000 + ts.tv_nsec / 1000000000;
-	ts.tv_nsec %= 1000000000;
-	return sem_timedwait(&s->there, &ts) == 0;
 }
 
 static void settle_all(struct lt *t, uint32_t n)
