@@ -26,7 +26,7 @@
 
 #define VX_LANE_BUDGET_BYTES (256ULL << 20)
 /* Rows that make the committer stop waiting for more. A caller that lets fewer saves than this be unsettled, beside those under way, waits for the clock instead. */
-#define VX_LANE_GROUP 64U
+#define VX_LANE_GROUP 256U
 
 struct vx_lane;
 

@@ -1,5 +1,5 @@
 /* The committer: one thread that turns rows into transactions. A commit waits for the disk, so rows gather: the first is committed at once, the next ones when 400 ms have
- * passed since, or 64 are there, or nothing more is to come. */
+ * passed since, or 256 are there, or nothing more is to come. */
 #include "lane_int.h"
 
 #include "vx/clock.h"
