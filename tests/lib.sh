@@ -26,6 +26,7 @@ unset CI GITHUB_ACTIONS FORCE_COLOR VX_CACHE_DIR TURBO_SCM_BASE MAKEFLAGS MAKELE
 
 vxt_exit() {
 	local rc=$?
+	[ $BASHPID = $$ ] || exit $rc # a subshell that bash itself gave up in: $W is not its to remove
 	cd /
 	chmod -R u+rwx "$W" 2>/dev/null
 	rm -rf "$W"
