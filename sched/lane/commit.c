@@ -97,7 +97,7 @@ static void *committer_main(void *arg)
 	uint64_t last_ns = 0; /* when rows that saves wait for were last committed */
 	pthread_mutex_lock(&l->lock);
 	for (;;) {
-		while (!l->rows && !l->stop)
+		while (!l->rows && !l->rows_end)
 			pthread_cond_wait(&l->rows_more, &l->lock);
 		if (!l->rows)
 			break;
@@ -164,6 +164,7 @@ void vx_lane_commit_stop(struct vx_lane *l)
 {
 	pthread_mutex_lock(&l->lock);
 	bool runs = l->committer_runs;
+	l->rows_end = true;
 	pthread_mutex_unlock(&l->lock);
 	pthread_cond_signal(&l->rows_more);
 	if (runs)

@@ -180,6 +180,7 @@ struct vx_lane {
 	pthread_cond_t rows_more;
 	pthread_t committer;
 	bool committer_runs;
+	bool rows_end; /* no more rows will come: those who make them have ended */
 	struct vx_pending *rows, **rows_tail;
 	uint32_t n_rows, n_settling; /* of the rows: those whose save waits for them */
 	uint64_t first_row_ns, row_bytes;

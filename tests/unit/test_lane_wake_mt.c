@@ -165,6 +165,35 @@ static void test_gather(void **state)
 	}
 }
 
+static int dawdle(void *arg, char *ret_what, size_t cap)
+{
+	(void)arg, (void)ret_what, (void)cap;
+	usleep(8000); /* longer than the commit of the one before */
+	return 0;
+}
+
+/* What is under way when the lane is freed is finished, rows and all. */
+static void test_freed(void **state)
+{
+	enum { N = 6 };
+	struct lt t = {0};
+	struct vx_digest keys[N];
+	struct vx_entry e[N];
+	bool found[N];
+	(void)state;
+	lt_begin(&t);
+	put(&t, "p/a/dist/x");
+	struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**");
+	for (uint32_t i = 0; i < N; i++) {
+		keys[i] = lt_key(vx_arena_printf(&t.a, "k%u", i));
+		struct vx_save_req r = {.task = i, .id = "a#build", .key = keys[i], .outputs = a, .recheck = dawdle};
+		vx_lane_save(t.lane, &r);
+	}
+	lt_reopen(&t);
+	assert_int_equal(vx_store_probe(t.store, keys, N, found, e), N);
+	lt_end(&t);
+}
+
 /* A caller that dozes or sleeps as it comes gets everything, and is never left asleep with something to do. */
 static void test_nothing_is_slept_through(void **state)
 {
@@ -255,6 +284,6 @@ static void test_turns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns), cmocka_unit_test(test_doze), cmocka_unit_test(test_gather),
-		cmocka_unit_test(test_nothing_is_slept_through)};
+		cmocka_unit_test(test_freed), cmocka_unit_test(test_nothing_is_slept_through)};
 	return cmocka_run_group_tests_name("lane_wake", tests, NULL, NULL);
 }
