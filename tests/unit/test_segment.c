@@ -85,6 +85,15 @@ static void test_full(void **state)
 	lt_end(&w.t);
 }
 
+static void overwrite(struct world *w, const struct vx_entry *e, const char *text)
+{
+	char path[VX_SEGMENT_PATH];
+	vx_segment_path(e->segment, path);
+	int fd = vx_open(w->t.store->dir_fd, path, O_RDWR, 0);
+	assert_int_equal(pwrite(fd, text, strlen(text), (off_t)e->offset + 50), strlen(text));
+	vx_close(fd);
+}
+
 /* The same bytes again are not written again; the place goes with the last entry that needs it. */
 static void test_shared(void **state)
 {
@@ -111,11 +120,7 @@ static void test_shared(void **state)
 	/* damaged bytes are not shared: they are written once more */
 	save(&w, "c", 9000);
 	struct vx_entry c = entry(&w, "c");
-	char path[VX_SEGMENT_PATH];
-	vx_segment_path(c.segment, path);
-	int fd = vx_open(w.t.store->dir_fd, path, O_RDWR, 0);
-	assert_int_equal(pwrite(fd, "damage", 6, (off_t)c.offset + 50), 6);
-	vx_close(fd);
+	overwrite(&w, &c, "damage");
 	assert_true(lt_save(&w.t, "d", &w.o, &e));
 	struct vx_entry d = entry(&w, "d");
 	assert_true(vx_digest_equal(&c.artifact, &d.artifact) && c.offset != d.offset);
@@ -135,11 +140,7 @@ static void test_shared_damaged(void **state)
 	assert_true(lt_save(&w.t, "b", &w.o, &e));
 	save(&w, "c", 9000);
 	struct vx_entry a = entry(&w, "a");
-	char path[VX_SEGMENT_PATH];
-	vx_segment_path(a.segment, path);
-	int fd = vx_open(w.t.store->dir_fd, path, O_RDWR, 0);
-	assert_int_equal(pwrite(fd, "damage", 6, (off_t)a.offset + 50), 6);
-	vx_close(fd);
+	overwrite(&w, &a, "damage");
 	assert_int_equal(lt_sh(&w.t, "rm -r p"), 0);
 	assert_true(lt_restore(&w.t, "a", &w.o, &e));
 	assert_false(e.ok);
@@ -347,15 +348,6 @@ static void test_same_at_once(void **state)
 		assert_true(has(&w, vx_arena_printf(&w.t.a, "%u", i)));
 	assert_whole(&w);
 	lt_end(&w.t);
-}
-
-static void overwrite(struct world *w, const struct vx_entry *e, const char *text)
-{
-	char path[VX_SEGMENT_PATH];
-	vx_segment_path(e->segment, path);
-	int fd = vx_open(w->t.store->dir_fd, path, O_RDWR, 0);
-	assert_int_equal(pwrite(fd, text, strlen(text), (off_t)e->offset + 50), strlen(text));
-	vx_close(fd);
 }
 
 /* What was found damaged has been saved anew before it is dropped, elsewhere or (a prune and another save later) in the same place: the new one stays. */
