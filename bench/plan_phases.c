@@ -1,5 +1,5 @@
-/* Where the time of planning goes: each phase of a plan of everything, wall and CPU, in a workspace given as the first argument (else it is skipped).
- * Usage: plan_phases DIR TASK... */
+/* Where the time of planning goes: each phase of a plan of everything, wall and CPU, in a workspace
+ * given as the first argument (else it is skipped). Usage: plan_phases DIR TASK... */
 #include "vx/arena.h"
 #include "vx/clock.h"
 #include "vx/config.h"
@@ -30,7 +30,8 @@ static void phase(const char *name, int r, const struct vx_err *err)
 		fprintf(stderr, "%s: %s\n", name, err->what);
 		exit(1);
 	}
-	printf("%-12s %8.2f ms wall %8.2f ms cpu\n", name, (double)(vx_now_ns() - wall) / 1e6, (double)(cpu_ns() - cpu) / 1e6);
+	printf("%-12s %8.2f ms wall %8.2f ms cpu\n", name, (double)(vx_now_ns() - wall) / 1e6,
+		(double)(cpu_ns() - cpu) / 1e6);
 	wall = vx_now_ns();
 	cpu = cpu_ns();
 }
@@ -54,7 +55,9 @@ int main(int argc, char **argv)
 	phase("find", vx_workspace_find(argv[1], &a, &root, &err), &err);
 	phase("workspace", vx_workspace_load(root, &a, &ws, &err), &err);
 	phase("config", vx_config_load(&ws, &a, &err), &err);
-	struct vx_select_opts so = {.cwd = ".", .all = true, .words = {(const char *const *)(void *)(argv + 2), (uint32_t)argc - 2}};
+	struct vx_select_opts so = {.cwd = ".",
+		.all = true,
+		.words = {(const char *const *)(void *)(argv + 2), (uint32_t)argc - 2}};
 	phase("select", vx_select(&ws, &so, &a, &sel, &err), &err);
 	struct vx_graph_opts go = {0};
 	phase("graph", vx_graph_build(&ws, &sel, &go, &a, &g, &err), &err);
@@ -73,7 +76,8 @@ int main(int argc, char **argv)
 	phase("keys", 0, &err);
 	struct vx_keyer_stats st;
 	vx_keyer_stats(k, &st);
-	printf("%u tasks; ids: %u from the index, %u hashed; %s\n", g.n_tasks, st.index_ids, st.hashed, st.source);
+	printf("%u tasks; ids: %u from the index, %u hashed; %s\n", g.n_tasks, st.index_ids,
+		st.hashed, st.source);
 	vx_keyer_free(k);
 	phase("free", 0, &err);
 	vx_arena_free(&a);

@@ -1,6 +1,7 @@
 /* What dispatching costs without the rest of a run: N tasks through the pool, `slots` at a time.
  *
- *   pool_dispatch [N SLOTS COMMAND [ARG...]]    one JSON line: wall and CPU per task, the scheduler's own CPU, wakes. Default: 2000 2 true */
+ *   pool_dispatch [N SLOTS COMMAND [ARG...]]    one JSON line: wall and CPU per task, the
+ *                                               scheduler's own CPU, wakes. Default: 2000 2 true */
 #include "vx/clock.h"
 #include "vx/err.h"
 #include "vx/limits.h"
@@ -17,7 +18,8 @@ static double cpu_s(int who)
 	struct rusage r;
 
 	getrusage(who, &r);
-	return (double)r.ru_utime.tv_sec + (double)r.ru_stime.tv_sec + ((double)r.ru_utime.tv_usec + (double)r.ru_stime.tv_usec) / 1e6;
+	return (double)r.ru_utime.tv_sec + (double)r.ru_stime.tv_sec +
+	       ((double)r.ru_utime.tv_usec + (double)r.ru_stime.tv_usec) / 1e6;
 }
 
 struct run {
@@ -49,7 +51,8 @@ static void take(struct run *r)
 		if (e.kind != VX_POOL_EXITED && e.kind != VX_POOL_LOST)
 			continue;
 		r->over++;
-		r->failed += e.kind == VX_POOL_LOST || e.done.end != VX_END_EXIT || e.done.code != 0;
+		r->failed +=
+			e.kind == VX_POOL_LOST || e.done.end != VX_END_EXIT || e.done.code != 0;
 		send_next(r, e.slot);
 	}
 	if (got < 0)
@@ -76,7 +79,8 @@ int main(int argc, char **argv)
 	env[0] = path;
 	env[1] = "LC_ALL=C";
 	r.d.env = (struct vx_strs){env, 2};
-	r.d.argv = argc > 3 ? (struct vx_strs){(const char *const *)argv + 3, (uint32_t)argc - 3} : (struct vx_strs){usual, 1};
+	r.d.argv = argc > 3 ? (struct vx_strs){(const char *const *)argv + 3, (uint32_t)argc - 3}
+			    : (struct vx_strs){usual, 1};
 	r.n = argc > 3 ? (uint32_t)atoi(argv[1]) : 2000;
 	o.slots = argc > 3 ? (uint32_t)atoi(argv[2]) : 2;
 	if (r.n == 0 || o.slots == 0 || o.slots > VX_MAX_SLOTS)
@@ -93,7 +97,9 @@ int main(int argc, char **argv)
 	vx_pool_stats(r.pool, &s);
 	vx_pool_end(r.pool);
 	wall = (double)(vx_now_ns() - start) / 1e9;
-	printf("{\"tasks\":%u,\"failed\":%u,\"wall_us\":%.1f,\"cpu_us\":%.1f,\"own_cpu_us\":%.1f,\"wakes\":%.2f}\n", r.n, r.failed, wall * 1e6 / r.n,
-		(cpu_s(RUSAGE_SELF) + cpu_s(RUSAGE_CHILDREN)) * 1e6 / r.n, cpu_s(RUSAGE_SELF) * 1e6 / r.n, (double)s.wakes / r.n);
+	printf("{\"tasks\":%u,\"failed\":%u,\"wall_us\":%.1f,\"cpu_us\":%.1f,\"own_cpu_us\":%.1f,\"wakes\":%.2f}\n",
+		r.n, r.failed, wall * 1e6 / r.n,
+		(cpu_s(RUSAGE_SELF) + cpu_s(RUSAGE_CHILDREN)) * 1e6 / r.n,
+		cpu_s(RUSAGE_SELF) * 1e6 / r.n, (double)s.wakes / r.n);
 	return r.failed != 0;
 }

@@ -1,4 +1,5 @@
-/* What restoring costs: new files, changed files, nothing to do; beside a plain loop that writes the same bytes.
+/* What restoring costs: new files, changed files, nothing to do; beside a plain loop that writes
+ * the same bytes.
  *
  *   restore [new|over|4k|check]    all without an argument */
 #include "benchlib.h"
@@ -66,7 +67,8 @@ static void write_all(bool mkdirs)
 			vx_mkdir_p(AT_FDCWD, path, 0777);
 		for (uint32_t i = 0; i < the->files; i++) {
 			snprintf(path, sizeof path, "%s/%s/dist/f%u", root, dirs[t], i);
-			bench_write(path, the->text + ((size_t)t * 7919 + (size_t)i * 131) % 100000, the->bytes);
+			bench_write(path, the->text + ((size_t)t * 7919 + (size_t)i * 131) % 100000,
+				the->bytes);
 		}
 	}
 }
@@ -79,7 +81,8 @@ static void setup(struct setting *s)
 	snprintf(dir, sizeof dir, "%s/store-%u-%u", root, s->tasks, s->files);
 	struct vx_store_opts so = {.dir = dir, .workspace = root, .read = true, .write = true};
 	struct vx_strs pat = {(const char *const[]){"dist/**"}, 1};
-	if (vx_store_open(&so, &s->store, &err) < 0 || vx_globset_compile(pat, VX_DIALECT_VX, &s->a, &s->globs, &err) < 0)
+	if (vx_store_open(&so, &s->store, &err) < 0 ||
+		vx_globset_compile(pat, VX_DIALECT_VX, &s->a, &s->globs, &err) < 0)
 		bench_die(err.what);
 	struct vx_lane_opts lo = {.store = s->store, .root = root, .slots = 2};
 	if (vx_lane_new(&lo, &s->lane, &err) < 0)
@@ -92,7 +95,10 @@ static void setup(struct setting *s)
 		snprintf(dirs[t], sizeof dirs[t], "t%u", t);
 	write_all(true);
 	for (uint32_t t = 0; t < s->tasks; t++) {
-		struct vx_save_req r = {.task = t, .id = dirs[t], .key = key_of(t), .outputs = {.files = s->globs, .dir = dirs[t]}};
+		struct vx_save_req r = {.task = t,
+			.id = dirs[t],
+			.key = key_of(t),
+			.outputs = {.files = s->globs, .dir = dirs[t]}};
 		vx_lane_save(s->lane, &r);
 	}
 	vx_lane_flush(s->lane);
@@ -120,7 +126,10 @@ static void restore_all(void *arg)
 	if (vx_store_probe(the->store, keys, the->tasks, found, e) != (int)the->tasks)
 		bench_die("an entry is missing");
 	for (uint32_t t = 0; t < the->tasks; t++) {
-		struct vx_restore_req r = {.task = t, .id = dirs[t], .entry = e[t], .outputs = {.files = the->globs, .dir = dirs[t]}};
+		struct vx_restore_req r = {.task = t,
+			.id = dirs[t],
+			.entry = e[t],
+			.outputs = {.files = the->globs, .dir = dirs[t]}};
 		vx_lane_restore(the->lane, &r);
 	}
 	wait_events(the->tasks, VX_LANE_RESTORED);
@@ -141,7 +150,8 @@ static void plain_over(void *arg)
 	write_all(false);
 }
 
-/* Renamed away and not removed: some file systems are slow to make files where many have just been deleted, which is not what is asked here. */
+/* Renamed away and not removed: some file systems are slow to make files where many have just been
+ * deleted, which is not what is asked here. */
 static void remove_all(void *arg)
 {
 	(void)arg;
@@ -171,7 +181,9 @@ static void bench_new(void)
 {
 	struct setting s = {.tasks = 10, .files = 100, .bytes = 8192};
 	setup(&s);
-	struct bench_case v[] = {{.label = "open, write, close of new files (100 x 8 KB)", .prepare = remove_all, .run = plain_new},
+	struct bench_case v[] = {{.label = "open, write, close of new files (100 x 8 KB)",
+					 .prepare = remove_all,
+					 .run = plain_new},
 		{.label = "restore of new files", .prepare = remove_all, .run = restore_all}};
 	bench_rounds("restore-new", v, 2, 9, 10 * 100);
 	teardown(&s);
@@ -181,8 +193,12 @@ static void bench_over(void)
 {
 	struct setting s = {.tasks = 10, .files = 100, .bytes = 8192};
 	setup(&s);
-	struct bench_case v[] = {{.label = "open with O_TRUNC, write, close", .prepare = spoil_all, .run = plain_over},
-		{.label = "restore of changed files (staged, renamed)", .prepare = spoil_all, .run = restore_all}};
+	struct bench_case v[] = {{.label = "open with O_TRUNC, write, close",
+					 .prepare = spoil_all,
+					 .run = plain_over},
+		{.label = "restore of changed files (staged, renamed)",
+			.prepare = spoil_all,
+			.run = restore_all}};
 	bench_rounds("restore-over", v, 2, 9, 10 * 100);
 	teardown(&s);
 }
@@ -191,8 +207,12 @@ static void bench_small(void)
 {
 	struct setting s = {.tasks = 500, .files = 1, .bytes = 4096};
 	setup(&s);
-	struct bench_case v[] = {{.label = "mkdir, open, write, close (1 x 4 KB)", .prepare = remove_all, .run = plain_new},
-		{.label = "restore of one new file a task", .prepare = remove_all, .run = restore_all}};
+	struct bench_case v[] = {{.label = "mkdir, open, write, close (1 x 4 KB)",
+					 .prepare = remove_all,
+					 .run = plain_new},
+		{.label = "restore of one new file a task",
+			.prepare = remove_all,
+			.run = restore_all}};
 	bench_rounds("restore-4k", v, 2, 9, 500);
 	teardown(&s);
 }
@@ -201,7 +221,8 @@ static void bench_check(void)
 {
 	struct setting s = {.tasks = 1600, .files = 2, .bytes = 4096};
 	setup(&s);
-	struct bench_case v[] = {{.label = "probe and check, everything in place (2 files a task)", .run = restore_all}};
+	struct bench_case v[] = {{.label = "probe and check, everything in place (2 files a task)",
+		.run = restore_all}};
 	bench_rounds("restore-check", v, 1, 9, 1600);
 	teardown(&s);
 }
@@ -211,7 +232,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} all[] = {{"new", bench_new}, {"over", bench_over}, {"4k", bench_small}, {"check", bench_check}};
+	} all[] = {{"new", bench_new}, {"over", bench_over}, {"4k", bench_small},
+		{"check", bench_check}};
 	const char *tmp = getenv("TMPDIR");
 	snprintf(root, sizeof root, "%.40s/vx-bench-XXXXXX", tmp ? tmp : "/tmp");
 	if (!mkdtemp(root))

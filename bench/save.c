@@ -1,4 +1,5 @@
-/* What saving costs: one output of 4 KB, 100 of 8 KB, one of 64 MB (and others as large); each beside the plainest thing that does the same work without a store.
+/* What saving costs: one output of 4 KB, 100 of 8 KB, one of 64 MB (and others as large); each
+ * beside the plainest thing that does the same work without a store.
  *
  *   save [4k|100|64m|read|idle|kinds|1g]    without an argument all but the last two */
 #include "benchlib.h"
@@ -71,7 +72,11 @@ static void close_lane(struct setting *s)
 
 static struct vx_save_req request(struct setting *s, uint32_t i)
 {
-	struct vx_save_req r = {.task = i, .id = s->dirs[i], .outputs = {.files = s->globs, .dir = s->dirs[i]}, .log = "ok\n", .log_bytes = 3};
+	struct vx_save_req r = {.task = i,
+		.id = s->dirs[i],
+		.outputs = {.files = s->globs, .dir = s->dirs[i]},
+		.log = "ok\n",
+		.log_bytes = 3};
 	char key[64];
 	int n = snprintf(key, sizeof key, "%u-%u", s->round, i);
 	vx_sha256_of(key, (size_t)n, &r.key);
@@ -108,7 +113,8 @@ static void renew(void *arg)
 static void save_all(void *arg)
 {
 	struct setting *s = arg;
-	setenv("VX_IO", s->io, 1); /* the lane's threads read it when they start, with the first save */
+	/* the lane's threads read it when they start, with the first save */
+	setenv("VX_IO", s->io, 1);
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct vx_save_req r = request(s, i);
 		vx_lane_save(s->lane, &r);
@@ -154,7 +160,8 @@ static void make_dirs(struct setting *s, uint32_t n, const char *prefix)
 static void bench_4k(void)
 {
 	enum { N = 256 };
-	struct setting blocking = {.io = "blocking"}, uring = {.io = "uring"}, plain = {.io = "plain"};
+	struct setting blocking = {.io = "blocking"}, uring = {.io = "uring"},
+		       plain = {.io = "plain"};
 	make_dirs(&blocking, N, "b");
 	make_dirs(&uring, N, "u");
 	make_dirs(&plain, N, "p");
@@ -162,14 +169,18 @@ static void bench_4k(void)
 	open_lane(&blocking);
 	open_lane(&uring);
 	struct bench_case v[] = {
-		{.label = "read, zstd, write, rename; no index", .prepare = renew, .run = plain_4k, .arg = &plain},
+		{.label = "read, zstd, write, rename; no index",
+			.prepare = renew,
+			.run = plain_4k,
+			.arg = &plain},
 		{.label = "save, blocking", .prepare = renew, .run = save_all, .arg = &blocking},
 		{.label = "save, io_uring", .prepare = renew, .run = save_all, .arg = &uring},
 	};
 	bench_rounds("save-4k", v, 3, 9, N);
 	struct vx_lane_stats st;
 	vx_lane_stats(uring.lane, &st);
-	printf("  %llu saves in %llu commits\n", (unsigned long long)st.saves, (unsigned long long)st.commits);
+	printf("  %llu saves in %llu commits\n", (unsigned long long)st.saves,
+		(unsigned long long)st.commits);
 	close_lane(&blocking);
 	close_lane(&uring);
 }
@@ -195,7 +206,8 @@ static void bench_idle(void)
 				poll(&p, 1, 1000);
 			} else if (e.kind == VX_LANE_CAPTURED) {
 				captured = vx_now_ns();
-				vx_lane_flush(s.lane); /* as a run does when nothing else is under way */
+				/* as a run does when nothing else is under way */
+				vx_lane_flush(s.lane);
 			} else {
 				break;
 			}
@@ -203,7 +215,8 @@ static void bench_idle(void)
 		ms[k] = (double)(vx_now_ns() - captured) / 1e6;
 	}
 	qsort(ms, 41, sizeof *ms, bench_cmp);
-	printf("idle: captured to settled %.2f ms (median of 41; %.2f to %.2f)\n", ms[20], ms[0], ms[40]);
+	printf("idle: captured to settled %.2f ms (median of 41; %.2f to %.2f)\n", ms[20], ms[0],
+		ms[40]);
 	close_lane(&s);
 }
 
@@ -267,7 +280,8 @@ static void plain_100(void *arg)
 
 static void bench_100(void)
 {
-	struct setting blocking = {.io = "blocking"}, uring = {.io = "uring"}, plain = {.io = "plain"};
+	struct setting blocking = {.io = "blocking"}, uring = {.io = "uring"},
+		       plain = {.io = "plain"};
 	make_dirs(&blocking, 1, "hb");
 	make_dirs(&uring, 1, "hu");
 	make_dirs(&plain, 1, "hp");
@@ -276,8 +290,14 @@ static void bench_100(void)
 	open_lane(&uring);
 	plain.globs = uring.globs;
 	struct bench_case v[] = {
-		{.label = "tar and zstd -1 in one process", .prepare = renew_100, .run = plain_100, .arg = &plain},
-		{.label = "save, blocking", .prepare = renew_100, .run = save_all, .arg = &blocking},
+		{.label = "tar and zstd -1 in one process",
+			.prepare = renew_100,
+			.run = plain_100,
+			.arg = &plain},
+		{.label = "save, blocking",
+			.prepare = renew_100,
+			.run = save_all,
+			.arg = &blocking},
 		{.label = "save, io_uring", .prepare = renew_100, .run = save_all, .arg = &uring},
 	};
 	bench_rounds("save-100x8k", v, 3, 21, 1);
@@ -290,7 +310,9 @@ static void bench_100(void)
 struct reading {
 	struct vx_io *io;
 	int base;
-	int form; /* 0 plain calls, 1 linked chains with direct descriptors, 2 three rounds: open all, read all, close all */
+	/* 0 plain calls, 1 linked chains with direct descriptors, 2 three rounds: open all, read
+	 * all, close all */
+	int form;
 	char names[100][32];
 	char *buf;
 };
@@ -307,7 +329,10 @@ static void read_files(void *arg)
 			.path = r->names[i],
 			.flags = O_RDONLY | O_NOFOLLOW,
 			.keep = r->form != 1};
-		v[3 * i + 1] = (struct vx_io_step){.op = VX_IO_READ, .fd = VX_IO_CHAINED, .buf = r->buf + 8192 * (size_t)i, .n = 8192};
+		v[3 * i + 1] = (struct vx_io_step){.op = VX_IO_READ,
+			.fd = VX_IO_CHAINED,
+			.buf = r->buf + 8192 * (size_t)i,
+			.n = 8192};
 		v[3 * i + 2] = (struct vx_io_step){.op = VX_IO_CLOSE, .fd = VX_IO_CHAINED};
 		c[i] = (struct vx_io_chain){&v[3 * i], 3};
 	}
@@ -344,7 +369,8 @@ static void bench_read(void)
 	snprintf(path, sizeof path, "%s/r0/dist", root);
 	static struct reading r[3];
 	int e = 0;
-	static const char *const labels[] = {"read 100 x 8 KB, plain calls", "read, io_uring linked chains", "read, io_uring in three rounds"};
+	static const char *const labels[] = {"read 100 x 8 KB, plain calls",
+		"read, io_uring linked chains", "read, io_uring in three rounds"};
 	struct bench_case v[3];
 	memset(v, 0, sizeof v);
 	for (int k = 0; k < 3; k++) {
@@ -375,7 +401,8 @@ struct large {
 	uint32_t times; /* TEXT_BYTES so often */
 };
 
-/* A new file, as a command finds its outputs cleaned: ext4 writes one that was truncated to disk as soon as it is closed, and every sync then waits for that. */
+/* A new file, as a command finds its outputs cleaned: ext4 writes one that was truncated to disk as
+ * soon as it is closed, and every sync then waits for that. */
 static void renew_large(void *arg)
 {
 	struct large *l = arg;
@@ -418,7 +445,8 @@ static void fill_text(const char *kind)
 		close(fd);
 	} else if (strcmp(kind, "lines") == 0) {
 		for (size_t i = 0, k = 0; i + 64 < TEXT_BYTES; k++)
-			i += (size_t)sprintf(text + i, "line %zu of a log that says the same all the time\n", k);
+			i += (size_t)sprintf(
+				text + i, "line %zu of a log that says the same all the time\n", k);
 	} else {
 		make_text();
 	}
@@ -426,7 +454,8 @@ static void fill_text(const char *kind)
 
 static void bench_large(const char *name, const char *kind, uint32_t times, int rounds)
 {
-	struct large l[3] = {{{.io = "plain"}, times}, {{.io = "blocking"}, times}, {{.io = "uring"}, times}};
+	struct large l[3] = {
+		{{.io = "plain"}, times}, {{.io = "blocking"}, times}, {{.io = "uring"}, times}};
 	static const char *const labels[] = {"zstd -1", "save, blocking", "save, io_uring"};
 	struct bench_case v[3];
 	memset(v, 0, sizeof v);
@@ -438,7 +467,10 @@ static void bench_large(const char *name, const char *kind, uint32_t times, int 
 		make_dirs(&l[i].s, 1, dir);
 		if (i)
 			open_lane(&l[i].s);
-		v[i] = (struct bench_case){.label = labels[i], .prepare = renew_large, .run = i ? save_large : zstd_large, .arg = &l[i]};
+		v[i] = (struct bench_case){.label = labels[i],
+			.prepare = renew_large,
+			.run = i ? save_large : zstd_large,
+			.arg = &l[i]};
 	}
 	bench_rounds(name, v, 3, rounds, 1);
 	close_lane(&l[1].s);
@@ -467,8 +499,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} all[] = {{"4k", bench_4k}, {"idle", bench_idle}, {"read", bench_read}, {"100", bench_100}, {"64m", bench_64m}, {"kinds", bench_kinds},
-		{"1g", bench_1g}};
+	} all[] = {{"4k", bench_4k}, {"idle", bench_idle}, {"read", bench_read}, {"100", bench_100},
+		{"64m", bench_64m}, {"kinds", bench_kinds}, {"1g", bench_1g}};
 	const char *tmp = getenv("TMPDIR");
 	snprintf(root, sizeof root, "%.40s/vx-bench-XXXXXX", tmp ? tmp : "/tmp");
 	if (!mkdtemp(root))

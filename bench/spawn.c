@@ -1,7 +1,9 @@
-/* What it costs to start and reap /bin/true, and whether a large heap makes it slower: vx_spawn beside posix_spawn and fork.
+/* What it costs to start and reap /bin/true, and whether a large heap makes it slower: vx_spawn
+ * beside posix_spawn and fork.
  *
- * usage: spawn [ROUNDS]. Prints one line of JSON per way and heap: microseconds, median and 90th percentile. The ways take turns in every round, so that what
- * else the machine does hits all of them. */
+ * usage: spawn [ROUNDS]. Prints one line of JSON per way and heap: microseconds, median and 90th
+ * percentile. The ways take turns in every round, so that what else the machine does hits all of
+ * them. */
 #include "vx/arena.h"
 #include "vx/clock.h"
 #include "vx/fd.h"
@@ -33,7 +35,8 @@ static pid_t start(int way)
 			return -1;
 		vx_close(pidfd);
 	} else if (way == 1) {
-		if (posix_spawn(&pid, "/bin/true", NULL, NULL, (char **)(uintptr_t)argv, environ) != 0)
+		if (posix_spawn(&pid, "/bin/true", NULL, NULL, (char **)(uintptr_t)argv, environ) !=
+			0)
 			return -1;
 	} else {
 		pid = fork();
@@ -72,8 +75,8 @@ static int measure(int rounds, size_t heap_bytes)
 
 		qsort(v, (size_t)rounds, sizeof *v, by_value);
 		uint64_t p50 = v[rounds / 2], p90 = v[rounds * 9 / 10];
-		printf("{\"bench\": \"spawn\", \"way\": \"%s\", \"heap_bytes\": %zu, \"rounds\": %d, \"p50_us\": %.0f, \"p90_us\": %.0f}\n", names[w],
-			heap_bytes, rounds, (double)p50 / 1e3, (double)p90 / 1e3);
+		printf("{\"bench\": \"spawn\", \"way\": \"%s\", \"heap_bytes\": %zu, \"rounds\": %d, \"p50_us\": %.0f, \"p90_us\": %.0f}\n",
+			names[w], heap_bytes, rounds, (double)p50 / 1e3, (double)p90 / 1e3);
 	}
 	free(ns);
 	return 0;
@@ -91,7 +94,8 @@ int main(int argc, char **args)
 		return 1;
 
 	volatile char *heap = vx_xmalloc(HEAP_BYTES);
-	for (size_t i = 0; i < HEAP_BYTES; i += 4096) /* small pages where the kernel gives them: what fork must copy */
+	for (size_t i = 0; i < HEAP_BYTES;
+		i += 4096) /* small pages where the kernel gives them: what fork must copy */
 		heap[i] = 1;
 	int rc = measure(rounds / 4 ? rounds / 4 : 1, HEAP_BYTES);
 	free((void *)(uintptr_t)heap);

@@ -1,4 +1,5 @@
-/* vx: the entry. Hidden verbs first (the same image is fork server, box host and keeper), then what a person types. */
+/* vx: the entry. Hidden verbs first (the same image is fork server, box host and keeper), then what
+ * a person types. */
 #include "cli/cli.h"
 
 #include "vx/assert.h"
@@ -24,15 +25,21 @@ static int unknown_verb(const char *word)
 		names[i] = verbs[i].name;
 	const char *near = vx_nearest(word, (struct vx_strs){names, VX_ARRAY_LEN(verbs)});
 	if (word[0] == '-')
-		fprintf(stderr, "vx: %s is no option of vx itself (options follow the verb: vx run --all TASK; vx help lists them)\n", word);
+		fprintf(stderr,
+			"vx: %s is no option of vx itself (options follow the verb: vx run --all TASK; vx help lists them)\n",
+			word);
 	else if (near)
-		fprintf(stderr, "vx %s: there is no such verb (did you mean vx %s? a task is run by: vx run %s)\n", word, near, word);
+		fprintf(stderr,
+			"vx %s: there is no such verb (did you mean vx %s? a task is run by: vx run %s)\n",
+			word, near, word);
 	else
-		fprintf(stderr, "vx %s: there is no such verb (if it is a task: vx run %s)\n", word, word);
+		fprintf(stderr, "vx %s: there is no such verb (if it is a task: vx run %s)\n", word,
+			word);
 	return 1;
 }
 
-/* -C DIR and --cache-dir DIR may stand before the verb: they are moved behind it, where the verb reads them. false: there is no verb. */
+/* -C DIR and --cache-dir DIR may stand before the verb: they are moved behind it, where the verb
+ * reads them. false: there is no verb. */
 static bool rotate_globals(int argc, char **argv)
 {
 	int i = 1;
@@ -48,7 +55,9 @@ static bool rotate_globals(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit (ulimit -f) is an error of the write that meets it; commands get the default again */
+	/* a file size limit (ulimit -f) is an error of the write that meets it; commands get the
+	 * default again */
+	signal(SIGXFSZ, SIG_IGN);
 	if (argc > 1 && !strcmp(argv[1], "-forkserver"))
 		return vx_forkserver_main(argc, argv);
 	if (argc > 1 && !strcmp(argv[1], "-boxhost"))

@@ -1,7 +1,8 @@
 /* Task descriptors as msgpack; the contract is vx/desc.h.
  *
- * A message is one array of fields, sub-structures being arrays of their own. One walk over the fields serves both directions, so that writer and
- * reader cannot disagree on the order. There is no version in it: both ends are the same binary, and the region's header says so. */
+ * A message is one array of fields, sub-structures being arrays of their own. One walk over the
+ * fields serves both directions, so that writer and reader cannot disagree on the order. There is
+ * no version in it: both ends are the same binary, and the region's header says so. */
 #include "vx/desc.h"
 
 #include "vx/arena.h"
@@ -15,7 +16,8 @@
 
 enum { TASK_FIELDS = 12, SPEC_FIELDS = 10, DECL_FIELDS = 16, PACKAGE_FIELDS = 3 };
 
-/* Either `pack` is set (writing), or `at` walks over the objects of the innermost open array (reading). */
+/* Either `pack` is set (writing), or `at` walks over the objects of the innermost open array
+ * (reading). */
 struct codec {
 	msgpack_packer *pack;
 	struct vx_arena *arena;
@@ -135,7 +137,8 @@ static void do_str(struct codec *c, const char **v)
 	}
 	o = next_object(c, MSGPACK_OBJECT_STR);
 	/* Exactly one NUL, at the end. */
-	if (o == NULL || o->via.str.size == 0 || memchr(o->via.str.ptr, 0, o->via.str.size) != o->via.str.ptr + o->via.str.size - 1)
+	if (o == NULL || o->via.str.size == 0 ||
+		memchr(o->via.str.ptr, 0, o->via.str.size) != o->via.str.ptr + o->via.str.size - 1)
 		c->bad = true;
 	else
 		*v = o->via.str.ptr;
@@ -146,7 +149,8 @@ static void do_strs(struct codec *c, struct vx_strs *s)
 	uint32_t n = s->n;
 	struct level outer = array_begin(c, &n);
 	/* One more for the NULL that execve wants. */
-	const char **v = c->pack == NULL ? vx_arena_array(c->arena, (size_t)n + 1, sizeof *v) : NULL;
+	const char **v =
+		c->pack == NULL ? vx_arena_array(c->arena, (size_t)n + 1, sizeof *v) : NULL;
 
 	for (uint32_t i = 0; i < n && !c->bad; i++) {
 		const char *one = v == NULL ? s->v[i] : NULL;
@@ -203,7 +207,8 @@ static void do_decl(struct codec *c, struct vx_sbx_decl *d)
 static void do_packages(struct codec *c, struct vx_sbx_spec *s)
 {
 	struct level outer = array_begin(c, &s->n_packages);
-	struct vx_sbx_package *v = c->pack == NULL ? vx_arena_array(c->arena, s->n_packages, sizeof *v) : NULL;
+	struct vx_sbx_package *v =
+		c->pack == NULL ? vx_arena_array(c->arena, s->n_packages, sizeof *v) : NULL;
 
 	for (uint32_t i = 0; i < s->n_packages && !c->bad; i++) {
 		struct vx_sbx_package one = v == NULL ? s->packages[i] : (struct vx_sbx_package){0};
@@ -274,15 +279,17 @@ int vx_desc_encode(const struct vx_task_desc *d, struct vx_buf *out, struct vx_e
 {
 	msgpack_packer pack;
 	struct codec c = {.pack = &pack};
-	struct vx_task_desc copy = *d; /* the walk takes fields it may change; writing changes none */
+	/* the walk takes fields it may change; writing changes none */
+	struct vx_task_desc copy = *d;
 	size_t before = out->len;
 
 	msgpack_packer_init(&pack, out, append);
 	do_task(&c, &copy);
 	if (!out->overflow && out->len - before <= VX_MAX_DESC_BYTES)
 		return 0;
-	vx_err_set(
-		err, -E2BIG, "%s: command, environment and sandbox together are larger than %u bytes (VX_MAX_DESC_BYTES)", d->id, VX_MAX_DESC_BYTES);
+	vx_err_set(err, -E2BIG,
+		"%s: command, environment and sandbox together are larger than %u bytes (VX_MAX_DESC_BYTES)",
+		d->id, VX_MAX_DESC_BYTES);
 	return vx_err_fix(err, "shorten its command, its passed-through environment or its grants");
 }
 
@@ -296,8 +303,8 @@ static uint64_t be(const unsigned char *p, uint32_t width)
 	return v;
 }
 
-/* The library allocates what a count claims before it sees the items. So: every type is one of ours, and no count or length exceeds the bytes that
- * are left. Returns false for anything else. */
+/* The library allocates what a count claims before it sees the items. So: every type is one of
+ * ours, and no count or length exceeds the bytes that are left. Returns false for anything else. */
 static bool plausible(const unsigned char *p, size_t n)
 {
 	uint64_t pending = 1; /* objects still to come */
@@ -339,7 +346,8 @@ static bool plausible(const unsigned char *p, size_t n)
 
 static bool valid(const struct vx_task_desc *d)
 {
-	if (d->argv.n == 0 || d->argv.v[0][0] == 0 || d->cwd[0] != '/' || d->timeout_ms > VX_MAX_TIMEOUT_MS || d->grace_ms > VX_MAX_TIMEOUT_MS)
+	if (d->argv.n == 0 || d->argv.v[0][0] == 0 || d->cwd[0] != '/' ||
+		d->timeout_ms > VX_MAX_TIMEOUT_MS || d->grace_ms > VX_MAX_TIMEOUT_MS)
 		return false;
 	for (uint32_t i = 0; i < d->env.n; i++)
 		if (strchr(d->env.v[i], '=') == NULL)

@@ -27,7 +27,8 @@ _Static_assert(FD_FIRST == 3 + VX_KEEPER_FDS, "PROGRAM's descriptors begin behin
 /* ---- vx ---- */
 
 /* The program's descriptors for 3 and above move up; 0, 1 and 2 stay. */
-static int keeper_fds(const struct vx_spawn *s, int socket, int self, struct vx_spawn_fd *fds, uint32_t *ret_n, int *ret_top)
+static int keeper_fds(const struct vx_spawn *s, int socket, int self, struct vx_spawn_fd *fds,
+	uint32_t *ret_n, int *ret_top)
 {
 	uint32_t n = 0;
 
@@ -39,7 +40,8 @@ static int keeper_fds(const struct vx_spawn *s, int socket, int self, struct vx_
 
 		if (to > *ret_top)
 			*ret_top = to;
-		fds[n++] = (struct vx_spawn_fd){s->fds[i].from, to < 3 ? to : to + (int)VX_KEEPER_FDS};
+		fds[n++] =
+			(struct vx_spawn_fd){s->fds[i].from, to < 3 ? to : to + (int)VX_KEEPER_FDS};
 	}
 	fds[n++] = (struct vx_spawn_fd){socket, FD_SOCKET};
 	fds[n++] = (struct vx_spawn_fd){self, FD_VX};
@@ -87,7 +89,8 @@ int vx_keeper_start(const struct vx_spawn *s, struct vx_keeper *ret)
 		return -errno;
 	r = self = vx_pidfd_open(getpid());
 	if (r >= 0) {
-		/* In front: what both keepers leave comes to us, and is what is there beside these. */
+		/* In front: what both keepers leave comes to us, and is what is there beside
+		 * these. */
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 		r = vx_tree_children(&k.before);
 	}
@@ -237,7 +240,8 @@ __attribute__((noreturn)) static void inner(int outer_fd, int top, char **argv)
 	}
 }
 
-/* The inner one ends its own tree; killed before that, with us killed next, it would leave it to nobody. */
+/* The inner one ends its own tree; killed before that, with us killed next, it would leave it to
+ * nobody. */
 static bool is_inner(void *pid_of_inner, pid_t pid)
 {
 	return pid == *(const pid_t *)pid_of_inner;
@@ -270,7 +274,8 @@ int vx_keeper_main(int argc, char **argv)
 	int self;
 	pid_t pid;
 
-	if (argc < 5 || vx_parse_u64(argv[2], VX_MAX_SPAWN_FDS - VX_KEEPER_FDS, &top) < 0 || top < 2)
+	if (argc < 5 || vx_parse_u64(argv[2], VX_MAX_SPAWN_FDS - VX_KEEPER_FDS, &top) < 0 ||
+		top < 2)
 		return 64;
 	vx_tree_ignore_signals();
 	vx_tree_keep("keeper", on_sigchld);

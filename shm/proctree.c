@@ -17,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A walk that freezes looks again at most this often for what came meanwhile; who calls it comes back anyway while somebody is left. */
+/* A walk that freezes looks again at most this often for what came meanwhile; who calls it comes
+ * back anyway while somebody is left. */
 enum { LOOKS = 8 };
 
 void vx_tree_keep(const char *name, void (*on_sigchld)(int))
@@ -35,7 +36,8 @@ void vx_tree_keep(const char *name, void (*on_sigchld)(int))
 
 void vx_tree_ignore_signals(void)
 {
-	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
+	static const int ignored[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
 
 	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
 		signal(ignored[i], SIG_IGN);
@@ -99,7 +101,8 @@ static pid_t parent_of(pid_t pid)
 	if (n <= 0)
 		return -1;
 	buf[n] = 0;
-	p = strrchr(buf, ')'); /* the name may hold anything, but nothing after it holds a parenthesis */
+	/* the name may hold anything, but nothing after it holds a parenthesis */
+	p = strrchr(buf, ')');
 	return p != NULL && sscanf(p + 1, " %*c %d", &ppid) == 1 ? ppid : -1;
 }
 
@@ -164,7 +167,9 @@ static void children_of(pid_t pid, struct vx_pids *ret)
 
 struct node {
 	pid_t pid;
-	int pidfd; /* -1: a child of ours, whose number stays its own until we reap it; or we are out of descriptors, and the number must do */
+	/* -1: a child of ours, whose number stays its own until we reap it; or we are out of
+	 * descriptors, and the number must do */
+	int pidfd;
 };
 
 struct nodes {
@@ -225,10 +230,12 @@ static bool is_dead(pid_t child)
 {
 	siginfo_t info = {0};
 
-	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid == child;
 }
 
-/* Our own children, the newest first and at once: what hands itself on as fast as it can is caught here or hardly. */
+/* Our own children, the newest first and at once: what hands itself on as fast as it can is caught
+ * here or hardly. */
 static int walk_own(struct nodes *t, vx_spare_fn spare, void *arg, bool count)
 {
 	struct vx_pids pids = {0};
@@ -246,8 +253,10 @@ static int walk_own(struct nodes *t, vx_spare_fn spare, void *arg, bool count)
 	return r;
 }
 
-/* Everything below us, parents before children. Frozen, a tree cannot grow away from the walk: what is stopped makes no more processes, and what it had made
- * is found below it. Only what forked and went between two looks appears as a new child of ours, so that the look is repeated until it finds nothing new. */
+/* Everything below us, parents before children. Frozen, a tree cannot grow away from the walk: what
+ * is stopped makes no more processes, and what it had made is found below it. Only what forked and
+ * went between two looks appears as a new child of ours, so that the look is repeated until it
+ * finds nothing new. */
 static int walk(struct nodes *t, vx_spare_fn spare, void *arg)
 {
 	struct vx_pids pids = {0};
@@ -283,7 +292,8 @@ int vx_tree_kill(vx_spare_fn spare, void *arg)
 	struct nodes t = {.freeze = true};
 	int r = walk(&t, spare, arg);
 
-	/* Children before parents: nobody lives to see one that he watches die, and no stopped one is woken because his parent's end orphans his group. */
+	/* Children before parents: nobody lives to see one that he watches die, and no stopped one
+	 * is woken because his parent's end orphans his group. */
 	for (uint32_t i = t.n; i-- > 0;)
 		node_signal(&t.v[i], SIGKILL);
 	forget(&t);
@@ -300,10 +310,12 @@ static bool is_left_alone(void *arg, pid_t pid)
 {
 	const struct ending *e = arg;
 
-	return (e->spare != NULL && e->spare(e->arg, pid)) || (e->patient != NULL && e->patient(e->arg, pid));
+	return (e->spare != NULL && e->spare(e->arg, pid)) ||
+	       (e->patient != NULL && e->patient(e->arg, pid));
 }
 
-/* One pass of vx_tree_end; true when another is needed. `ret_moved`: something has died or come since the last pass. */
+/* One pass of vx_tree_end; true when another is needed. `ret_moved`: something has died or come
+ * since the last pass. */
 static bool end_pass(struct ending *e, bool *ret_moved)
 {
 	struct vx_pids now = {0};
@@ -325,13 +337,15 @@ static bool end_pass(struct ending *e, bool *ret_moved)
 			unkind = true;
 	}
 	now.n = kept;
-	*ret_moved |= now.n != e->last.n || (now.n > 0 && memcmp(now.v, e->last.v, now.n * sizeof *now.v) != 0);
+	*ret_moved |= now.n != e->last.n ||
+		      (now.n > 0 && memcmp(now.v, e->last.v, now.n * sizeof *now.v) != 0);
 	vx_pids_free(&e->last);
 	e->last = now;
 	return (unkind && vx_tree_kill(is_left_alone, e) != 0) || again;
 }
 
-int vx_tree_end(vx_spare_fn spare, vx_spare_fn patient, void *arg, uint32_t patience_ms, uint32_t limit_ms)
+int vx_tree_end(
+	vx_spare_fn spare, vx_spare_fn patient, void *arg, uint32_t patience_ms, uint32_t limit_ms)
 {
 	struct ending e = {spare, patient, arg, {0}};
 	uint64_t start = vx_now_ns(), since = start, ms = 1000000;

@@ -37,7 +37,8 @@ static void expected_header(uint32_t slots, uint64_t arena_bytes, struct vx_regi
 	ret->magic = VX_REGION_MAGIC;
 	ret->version = VX_REGION_VERSION;
 	ret->slots = slots;
-	ret->slot_bytes = page_up(sizeof(struct vx_slot) + output_offset() + vx_bring_bytes(VX_OUT_BYTES));
+	ret->slot_bytes =
+		page_up(sizeof(struct vx_slot) + output_offset() + vx_bring_bytes(VX_OUT_BYTES));
 	ret->slots_offset = page_up(sizeof *ret);
 	ret->arena_offset = ret->slots_offset + ret->slot_bytes * slots;
 	ret->arena_bytes = arena_bytes;
@@ -98,7 +99,8 @@ int vx_region_attach(int fd, struct vx_region *ret)
 	if (h.slots == 0 || h.slots > VX_MAX_SLOTS || h.arena_bytes > UINT64_MAX / 4)
 		return -EPROTO;
 	expected_header(h.slots, h.arena_bytes, &want);
-	if (memcmp(&h, &want, offsetof(struct vx_region_header, scheduler_sleeps)) != 0 || (uint64_t)st.st_size != want.total_bytes)
+	if (memcmp(&h, &want, offsetof(struct vx_region_header, scheduler_sleeps)) != 0 ||
+		(uint64_t)st.st_size != want.total_bytes)
 		return -EPROTO;
 	return map(fd, &want, ret);
 }
@@ -116,7 +118,8 @@ struct vx_region_header *vx_region_header(const struct vx_region *r)
 	return r->base;
 }
 
-/* Offsets are computed from the mapping's checked sizes, never from what a peer may have written since. */
+/* Offsets are computed from the mapping's checked sizes, never from what a peer may have written
+ * since. */
 struct vx_slot *vx_region_slot(const struct vx_region *r, uint32_t slot)
 {
 	struct vx_region_header h;

@@ -64,7 +64,8 @@ int vx_ring_pop(struct vx_ring *r, void *ret_item)
 
 bool vx_ring_empty(const struct vx_ring *r)
 {
-	return atomic_load_explicit(&r->tail, memory_order_acquire) == atomic_load_explicit(&r->head, memory_order_acquire);
+	return atomic_load_explicit(&r->tail, memory_order_acquire) ==
+	       atomic_load_explicit(&r->head, memory_order_acquire);
 }
 
 /* Frames take a multiple of 8 bytes, so that the cursors stay aligned. */

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-_Static_assert(((uint64_t)VX_SLAB_MIN_BYTES << (2 * (VX_SLAB_CLASSES - 1))) == VX_MAX_DESC_BYTES, "the largest slab holds the largest descriptor");
+_Static_assert(((uint64_t)VX_SLAB_MIN_BYTES << (2 * (VX_SLAB_CLASSES - 1))) == VX_MAX_DESC_BYTES,
+	"the largest slab holds the largest descriptor");
 
 static uint64_t class_bytes(uint32_t c)
 {
@@ -62,7 +63,8 @@ void vx_slab_free(struct vx_slabs *s, uint64_t offset)
 
 		if (offset < from || i >= s->slabs)
 			continue;
-		vx_assert((offset - from) % class_bytes(c) == 0 && i < s->used[c] && s->n_free[c] < s->used[c]);
+		vx_assert((offset - from) % class_bytes(c) == 0 && i < s->used[c] &&
+			  s->n_free[c] < s->used[c]);
 		s->free[c][s->n_free[c]++] = (uint32_t)i;
 		return;
 	}

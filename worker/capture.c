@@ -12,7 +12,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Reading goes on while a frame of this size fits: smaller ones would turn a full ring into a trickle of headers. */
+/* Reading goes on while a frame of this size fits: smaller ones would turn a full ring into a
+ * trickle of headers. */
 enum { LEAST_SPACE = 4096 };
 
 int capture_open(struct attempt *a, const char **ret_step)
@@ -52,7 +53,8 @@ bool capture_blocked(const struct worker *w)
 	return vx_bring_space(vx_slot_output(w->slot)) < LEAST_SPACE;
 }
 
-/* One read, one frame. The pipe may block, so this is called only for a stream that is readable now; we are its one reader. */
+/* One read, one frame. The pipe may block, so this is called only for a stream that is readable
+ * now; we are its one reader. */
 void capture_read(struct worker *w, int i)
 {
 	static char buf[VX_FRAME_MAX];
@@ -70,7 +72,8 @@ void capture_read(struct worker *w, int i)
 		return;
 	}
 	s->must -= (uint64_t)n < s->must ? (uint64_t)n : s->must;
-	f = (struct vx_frame){w->a.d.task, w->a.d.attempt, (uint8_t)(i + 1), 0, (uint32_t)n, 0, vx_now_ns()};
+	f = (struct vx_frame){
+		w->a.d.task, w->a.d.attempt, (uint8_t)(i + 1), 0, (uint32_t)n, 0, vx_now_ns()};
 	if (vx_bring_push(out, &f, buf) < 0)
 		worker_die(w, 70); /* we measured the space: the cursors are damaged */
 	VX_POINT("worker.output");
@@ -86,7 +89,8 @@ static bool both_ended(const struct attempt *a)
 static bool read_what_is_there(struct worker *w)
 {
 	struct attempt *a = &w->a;
-	struct pollfd p[2] = {{.fd = a->streams[0].fd, .events = POLLIN}, {.fd = a->streams[1].fd, .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = a->streams[0].fd, .events = POLLIN},
+		{.fd = a->streams[1].fd, .events = POLLIN}};
 	bool any = false;
 
 	if (poll(p, 2, 0) <= 0)
@@ -129,7 +133,8 @@ static bool drained(struct worker *w)
 	struct attempt *a = &w->a;
 
 	while (!both_ended(a)) {
-		if (vx_now_ns() >= a->cut_ns && a->streams[0].must == 0 && a->streams[1].must == 0) {
+		if (vx_now_ns() >= a->cut_ns && a->streams[0].must == 0 &&
+			a->streams[1].must == 0) {
 			a->done.flags |= VX_DONE_CUT_LEFTOVER;
 			return true;
 		}
@@ -139,8 +144,8 @@ static bool drained(struct worker *w)
 	return true;
 }
 
-/* The tree is gone. Usually both pipes have ended too. Where something outside the tree holds one open, what was in it is read in any case, and
- * what comes later until the cut. */
+/* The tree is gone. Usually both pipes have ended too. Where something outside the tree holds one
+ * open, what was in it is read in any case, and what comes later until the cut. */
 void capture_drain(struct worker *w)
 {
 	struct attempt *a = &w->a;

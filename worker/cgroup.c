@@ -18,7 +18,8 @@
 
 #define TEXT_BYTES 65536 /* of one file; a list of processes is read again until it is empty */
 #define LOOK_AGAIN_MS 5
-#define BELOW 8 /* how deep cgroups are removed: what a task makes below its own is its own affair */
+/* how deep cgroups are removed: what a task makes below its own is its own affair */
+#define BELOW 8
 
 static const char *const names[CGROUP_KINDS] = {"memory", "pids"};
 
@@ -55,7 +56,8 @@ static uint64_t named_value(const char *text, const char *name)
 {
 	size_t n = strlen(name);
 
-	for (const char *p = text; p != NULL && *p != 0; p = strchr(p, '\n'), p = p != NULL ? p + 1 : NULL)
+	for (const char *p = text; p != NULL && *p != 0;
+		p = strchr(p, '\n'), p = p != NULL ? p + 1 : NULL)
 		if (strncmp(p, name, n) == 0 && p[n] == ' ')
 			return strtoull(p + n + 1, NULL, 10);
 	return 0;
@@ -66,17 +68,22 @@ static bool has_word(const char *text, const char *word)
 	size_t n = strlen(word);
 
 	for (const char *p = strstr(text, word); p != NULL; p = strstr(p + 1, word))
-		if ((p == text || strchr(", ", p[-1]) != NULL) && (p[n] == 0 || strchr(", \n", p[n]) != NULL))
+		if ((p == text || strchr(", ", p[-1]) != NULL) &&
+			(p[n] == 0 || strchr(", \n", p[n]) != NULL))
 			return true;
 	return false;
 }
 
-/* Our cgroup of the hierarchy whose line has `controller` ("" for v2), below `mount`. Inside a container that sees only its own part, the line's path does
- * not exist there and the mount itself is our cgroup. */
-static bool own_cgroup(const char *lines, const char *controller, const char *mount, char ret[CGROUP_PATH])
+/* Our cgroup of the hierarchy whose line has `controller` ("" for v2), below `mount`. Inside a
+ * container that sees only its own part, the line's path does not exist there and the mount itself
+ * is our cgroup. */
+static bool own_cgroup(
+	const char *lines, const char *controller, const char *mount, char ret[CGROUP_PATH])
 {
-	for (const char *p = lines; p != NULL && *p != 0; p = strchr(p, '\n'), p = p != NULL ? p + 1 : NULL) {
-		const char *list = strchr(p, ':'), *path = list != NULL ? strchr(list + 1, ':') : NULL;
+	for (const char *p = lines; p != NULL && *p != 0;
+		p = strchr(p, '\n'), p = p != NULL ? p + 1 : NULL) {
+		const char *list = strchr(p, ':'),
+			   *path = list != NULL ? strchr(list + 1, ':') : NULL;
 		char have[256];
 
 		if (path == NULL)
@@ -84,7 +91,8 @@ static bool own_cgroup(const char *lines, const char *controller, const char *mo
 		snprintf(have, sizeof have, "%.*s", (int)(path - list - 1), list + 1);
 		if (controller[0] == 0 ? have[0] != 0 : !has_word(have, controller))
 			continue;
-		int n = snprintf(ret, CGROUP_PATH, "%s%.*s", mount, (int)strcspn(path + 1, "\n"), path + 1);
+		int n = snprintf(
+			ret, CGROUP_PATH, "%s%.*s", mount, (int)strcspn(path + 1, "\n"), path + 1);
 		if (n >= CGROUP_PATH || access(ret, F_OK) < 0)
 			n = snprintf(ret, CGROUP_PATH, "%s", mount);
 		if (n > 1 && ret[n - 1] == '/')
@@ -106,7 +114,8 @@ static void remove_cgroup(const char *dir, int depth)
 	while (d != NULL && (e = readdir(d)) != NULL) {
 		char sub[CGROUP_PATH + 300];
 
-		if (e->d_type == DT_DIR && e->d_name[0] != '.' && snprintf(sub, sizeof sub, "%s/%s", dir, e->d_name) < CGROUP_PATH)
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
+			snprintf(sub, sizeof sub, "%s/%s", dir, e->d_name) < CGROUP_PATH)
 			remove_cgroup(sub, depth - 1);
 	}
 	if (d != NULL)
@@ -147,7 +156,8 @@ static bool make_in(const char *base, pid_t run, char ret[CGROUP_PATH])
 	return true;
 }
 
-/* v2: the controllers must be on for our children already. Whoever has processes cannot switch them on, and ours has us. */
+/* v2: the controllers must be on for our children already. Whoever has processes cannot switch them
+ * on, and ours has us. */
 static bool find_v2(const char *fs, const char *lines, pid_t run, struct cgroup_place *ret)
 {
 	char mount[CGROUP_PATH], base[CGROUP_PATH], text[1024], dir[CGROUP_PATH];
@@ -155,10 +165,12 @@ static bool find_v2(const char *fs, const char *lines, pid_t run, struct cgroup_
 	snprintf(mount, sizeof mount, "%s/unified", fs); /* beside v1 hierarchies */
 	if (access(mount, F_OK) < 0)
 		snprintf(mount, sizeof mount, "%s", fs);
-	if (!own_cgroup(lines, "", mount, base) || read_text(base, "cgroup.subtree_control", text, sizeof text) < 0 || !has_word(text, "memory") ||
-		!make_in(base, run, dir))
+	if (!own_cgroup(lines, "", mount, base) ||
+		read_text(base, "cgroup.subtree_control", text, sizeof text) < 0 ||
+		!has_word(text, "memory") || !make_in(base, run, dir))
 		return false;
-	bool pids = has_word(text, "pids") && write_text(dir, "cgroup.subtree_control", "+pids") == 0;
+	bool pids =
+		has_word(text, "pids") && write_text(dir, "cgroup.subtree_control", "+pids") == 0;
 	if (write_text(dir, "cgroup.subtree_control", "+memory") < 0) {
 		rmdir(dir);
 		return false;
@@ -201,7 +213,8 @@ static int limit_memory(const struct cgroup *g, uint64_t bytes)
 	char text[32];
 
 	snprintf(text, sizeof text, "%llu", (unsigned long long)bytes);
-	int r = write_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.max" : "memory.limit_in_bytes", text);
+	int r = write_text(
+		g->dir[CGROUP_MEMORY], g->v2 ? "memory.max" : "memory.limit_in_bytes", text);
 	/* Swap would make the limit soft; where swap is not accounted the file is absent. */
 	if (r == 0 && g->v2)
 		write_text(g->dir[CGROUP_MEMORY], "memory.swap.max", "0");
@@ -210,7 +223,8 @@ static int limit_memory(const struct cgroup *g, uint64_t bytes)
 	return r;
 }
 
-static int open_kind(struct cgroup *g, const struct cgroup_place *p, int kind, uint32_t slot, uint64_t memory_bytes, uint32_t max_processes)
+static int open_kind(struct cgroup *g, const struct cgroup_place *p, int kind, uint32_t slot,
+	uint64_t memory_bytes, uint32_t max_processes)
 {
 	char path[CGROUP_PATH + 64], text[16];
 
@@ -219,7 +233,9 @@ static int open_kind(struct cgroup *g, const struct cgroup_place *p, int kind, u
 	int n = snprintf(g->dir[kind], CGROUP_PATH, "%s/%u", p->dir[kind], slot);
 	if (n < CGROUP_PATH && !(kind == CGROUP_PIDS && same(g)))
 		remove_cgroup(g->dir[kind], BELOW); /* its counts would be taken for ours */
-	int r = n >= CGROUP_PATH ? -ENAMETOOLONG : mkdir(g->dir[kind], 0755) < 0 && errno != EEXIST ? -errno : 0;
+	int r = n >= CGROUP_PATH                                   ? -ENAMETOOLONG
+		: mkdir(g->dir[kind], 0755) < 0 && errno != EEXIST ? -errno
+								   : 0;
 	if (r == 0 && kind == CGROUP_MEMORY)
 		r = limit_memory(g, memory_bytes);
 	snprintf(text, sizeof text, "%u", max_processes);
@@ -242,16 +258,20 @@ static struct cgroup_use read_use(const struct cgroup *g)
 	struct cgroup_use u = {0};
 	char text[4096];
 
-	if (read_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.peak" : "memory.max_usage_in_bytes", text, sizeof text) == 0)
+	if (read_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.peak" : "memory.max_usage_in_bytes",
+		    text, sizeof text) == 0)
 		u.peak_bytes = strtoull(text, NULL, 10);
-	if (read_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.events" : "memory.oom_control", text, sizeof text) == 0)
+	if (read_text(g->dir[CGROUP_MEMORY], g->v2 ? "memory.events" : "memory.oom_control", text,
+		    sizeof text) == 0)
 		u.oom_kills = named_value(text, "oom_kill");
-	if (g->dir[CGROUP_PIDS][0] != '\0' && read_text(g->dir[CGROUP_PIDS], "pids.events", text, sizeof text) == 0)
+	if (g->dir[CGROUP_PIDS][0] != '\0' &&
+		read_text(g->dir[CGROUP_PIDS], "pids.events", text, sizeof text) == 0)
 		u.fork_denied = named_value(text, "max");
 	return u;
 }
 
-int cgroup_open(const struct cgroup_place *p, uint32_t slot, uint64_t memory_bytes, uint32_t max_processes, struct cgroup *ret)
+int cgroup_open(const struct cgroup_place *p, uint32_t slot, uint64_t memory_bytes,
+	uint32_t max_processes, struct cgroup *ret)
 {
 	struct cgroup g = CGROUP_INIT;
 
@@ -266,7 +286,8 @@ int cgroup_open(const struct cgroup_place *p, uint32_t slot, uint64_t memory_byt
 	return 0;
 }
 
-/* One of the lines of /proc/PID/cgroup names our cgroup, "/vx.RUN/SLOT", or one below it that the task has made. */
+/* One of the lines of /proc/PID/cgroup names our cgroup, "/vx.RUN/SLOT", or one below it that the
+ * task has made. */
 static bool has_path_end(const char *lines, const char *name)
 {
 	size_t n = strlen(name);
@@ -277,7 +298,8 @@ static bool has_path_end(const char *lines, const char *name)
 	return false;
 }
 
-/* A number from a list may mean somebody else by the time that it is used: only a process that is still in the cgroup once a descriptor holds it is killed. */
+/* A number from a list may mean somebody else by the time that it is used: only a process that is
+ * still in the cgroup once a descriptor holds it is killed. */
 static void kill_member(const char *dir, pid_t pid)
 {
 	char proc[32], lines[4096];
@@ -314,7 +336,8 @@ static unsigned kill_members(const char *dir)
 
 void cgroup_kill(const struct cgroup *g)
 {
-	if (g->v2 && g->dir[CGROUP_MEMORY][0] != '\0' && write_text(g->dir[CGROUP_MEMORY], "cgroup.kill", "1") == 0)
+	if (g->v2 && g->dir[CGROUP_MEMORY][0] != '\0' &&
+		write_text(g->dir[CGROUP_MEMORY], "cgroup.kill", "1") == 0)
 		return;
 	for (int k = 0; k < CGROUP_KINDS; k++)
 		if (g->dir[k][0] != '\0' && (k == 0 || !same(g)))
@@ -330,7 +353,9 @@ static void empty(const struct cgroup *g)
 	for (;;) {
 		bool left = false;
 		for (int k = 0; k < CGROUP_KINDS; k++)
-			left |= g->dir[k][0] != '\0' && read_text(g->dir[k], "cgroup.procs", text, sizeof text) == 0 && text[0] != '\0';
+			left |= g->dir[k][0] != '\0' &&
+				read_text(g->dir[k], "cgroup.procs", text, sizeof text) == 0 &&
+				text[0] != '\0';
 		if (!left || vx_now_ns() >= until)
 			return;
 		cgroup_kill(g);
@@ -344,7 +369,8 @@ void cgroup_close(struct cgroup *g, struct cgroup_use *ret)
 		g->procs_fd[k] = vx_close(g->procs_fd[k]);
 	empty(g);
 	struct cgroup_use u = read_use(g), b = g->before;
-	*ret = (struct cgroup_use){u.peak_bytes > b.peak_bytes ? u.peak_bytes : 0, u.oom_kills > b.oom_kills ? u.oom_kills - b.oom_kills : 0,
+	*ret = (struct cgroup_use){u.peak_bytes > b.peak_bytes ? u.peak_bytes : 0,
+		u.oom_kills > b.oom_kills ? u.oom_kills - b.oom_kills : 0,
 		u.fork_denied > b.fork_denied ? u.fork_denied - b.fork_denied : 0};
 	for (int k = 0; k < CGROUP_KINDS; k++)
 		if (g->dir[k][0] != '\0' && (k == 0 || !same(g)))

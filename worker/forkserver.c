@@ -1,8 +1,9 @@
-/* The fork server: small, single-threaded, boring. It creates workers, reaps them, and leaves nothing of theirs alive; the contract with the pool is
- * vx/forkserver.h.
+/* The fork server: small, single-threaded, boring. It creates workers, reaps them, and leaves
+ * nothing of theirs alive; the contract with the pool is vx/forkserver.h.
  *
- * Its children are its workers, and orphans of workers that died, which the kernel hands to it as the nearest subreaper. So: whatever is a child and
- * not a worker is killed. A worker's death is reported when all orphans of that moment are gone. */
+ * Its children are its workers, and orphans of workers that died, which the kernel hands to it as
+ * the nearest subreaper. So: whatever is a child and not a worker is killed. A worker's death is
+ * reported when all orphans of that moment are gone. */
 #include "worker.h"
 
 #include "vx/clock.h"
@@ -62,7 +63,8 @@ static bool is_worker(void *server, pid_t pid)
 	return false;
 }
 
-/* Our parent is dead, or something that cannot happen has: nothing below us may survive. The workers end their own trees first. */
+/* Our parent is dead, or something that cannot happen has: nothing below us may survive. The
+ * workers end their own trees first. */
 __attribute__((noreturn)) static void end_everything(struct fork_server *f, int status)
 {
 	/* The parent's socket closes before it is dead: then they have been waited for already. */
@@ -76,7 +78,8 @@ __attribute__((noreturn)) static void end_everything(struct fork_server *f, int 
 static bool report(struct fork_server *f, uint32_t slot)
 {
 	const struct entry *e = &f->entries[slot];
-	struct vx_fs_message m = {e->failed ? VX_FS_FAILED : VX_FS_DIED, slot, e->generation, e->status};
+	struct vx_fs_message m = {
+		e->failed ? VX_FS_FAILED : VX_FS_DIED, slot, e->generation, e->status};
 
 	if (send(VX_FS_CONTROL_FD, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof m)
 		return true;
@@ -85,9 +88,11 @@ static bool report(struct fork_server *f, uint32_t slot)
 	return errno != EAGAIN || f->ending;
 }
 
-__attribute__((noreturn)) static void become_worker(struct fork_server *f, uint32_t slot, int request_fd)
+__attribute__((noreturn)) static void become_worker(
+	struct fork_server *f, uint32_t slot, int request_fd)
 {
-	struct vx_worker_start s = {f->region, slot, request_fd, VX_FS_POOL_EVENT_FD, VX_FS_SCHEDULER_FD, f->self_fd, f->init_fd, f->bwrap_path};
+	struct vx_worker_start s = {f->region, slot, request_fd, VX_FS_POOL_EVENT_FD,
+		VX_FS_SCHEDULER_FD, f->self_fd, f->init_fd, f->bwrap_path};
 
 	vx_close(VX_FS_CONTROL_FD);
 	vx_worker_main(&s);
@@ -132,7 +137,10 @@ static void take_message(struct fork_server *f)
 		struct cmsghdr h;
 		char space[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr h = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control};
 	ssize_t n = recvmsg(VX_FS_CONTROL_FD, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	int fd = -1;
 
@@ -142,13 +150,15 @@ static void take_message(struct fork_server *f)
 		begin_end(f);
 		return;
 	}
-	if (h.msg_controllen >= sizeof(struct cmsghdr) && control.h.cmsg_level == SOL_SOCKET && control.h.cmsg_type == SCM_RIGHTS)
+	if (h.msg_controllen >= sizeof(struct cmsghdr) && control.h.cmsg_level == SOL_SOCKET &&
+		control.h.cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(&control.h), sizeof fd);
 	if (n != (ssize_t)sizeof m || m.slot >= f->slots)
 		end_everything(f, 70);
 	if (m.kind == VX_FS_FORK)
 		create_worker(f, &m, fd);
-	else if (m.kind == VX_FS_KILL && f->entries[m.slot].pid > 0 && f->entries[m.slot].generation == m.generation)
+	else if (m.kind == VX_FS_KILL && f->entries[m.slot].pid > 0 &&
+		 f->entries[m.slot].generation == m.generation)
 		kill(f->entries[m.slot].pid, SIGKILL);
 	else if (m.kind == VX_FS_END)
 		begin_end(f);
@@ -171,7 +181,8 @@ static void reap(struct fork_server *f)
 				f->workers--;
 				f->sweeping = true;
 				VX_POINT("forkserver.reaped");
-				atomic_store_explicit(&vx_region_slot(&f->region, i)->worker_pid, 0, memory_order_release);
+				atomic_store_explicit(&vx_region_slot(&f->region, i)->worker_pid, 0,
+					memory_order_release);
 			}
 }
 
@@ -194,7 +205,8 @@ static void sweep(struct fork_server *f)
 
 static void wait_for_work(struct fork_server *f)
 {
-	struct pollfd p[2] = {{VX_FS_SCHEDULER_FD, POLLIN, 0}, {f->ending ? -1 : VX_FS_CONTROL_FD, POLLIN, 0}};
+	struct pollfd p[2] = {
+		{VX_FS_SCHEDULER_FD, POLLIN, 0}, {f->ending ? -1 : VX_FS_CONTROL_FD, POLLIN, 0}};
 	struct timespec ts = {0, VX_KILL_AGAIN_MS * 1000000L};
 	sigset_t none;
 
@@ -205,7 +217,8 @@ static void wait_for_work(struct fork_server *f)
 		end_everything(f, 0);
 }
 
-/* The descriptors came through exec: close-on-exec again, so that no task inherits one. What else came through is the business of who started vx. */
+/* The descriptors came through exec: close-on-exec again, so that no task inherits one. What else
+ * came through is the business of who started vx. */
 static int take_descriptors(struct fork_server *f, bool init)
 {
 	int n = init ? VX_FS_INIT_FD + 1 : VX_FS_INIT_FD;
@@ -231,8 +244,10 @@ int vx_forkserver_main(int argc, char **argv)
 		return 64;
 	vx_nofile_raise(); /* for workers, which are forks; their tasks get the old limit back */
 	vx_tree_ignore_signals();
-	vx_tree_keep("forkserver", on_sigchld); /* not what `pkill -KILL vx` takes for us: see vx/forkserver.h */
-	if (take_descriptors(&f, argv[3][0] == '1') < 0 || vx_region_header(&f.region)->slots != slots)
+	/* not what `pkill -KILL vx` takes for us: see vx/forkserver.h */
+	vx_tree_keep("forkserver", on_sigchld);
+	if (take_descriptors(&f, argv[3][0] == '1') < 0 ||
+		vx_region_header(&f.region)->slots != slots)
 		return 70;
 	f.slots = (uint32_t)slots;
 	f.bwrap_path = argv[4][0] != 0 ? argv[4] : NULL;

@@ -1,4 +1,5 @@
-/* What a task may use, for tasks that ask: its cgroup (cgroup.h) from before the spawn to after the end. */
+/* What a task may use, for tasks that ask: its cgroup (cgroup.h) from before the spawn to after the
+ * end. */
 #include "worker.h"
 
 #include "vx/fd.h"
@@ -30,7 +31,8 @@ void limits_join(struct worker *w)
 		return;
 	if (!l->found)
 		find(w);
-	if (cgroup_open(&l->place, w->index, w->a.d.memory_bytes, VX_MAX_TASK_PROCESSES, &l->cgroup) < 0)
+	if (cgroup_open(&l->place, w->index, w->a.d.memory_bytes, VX_MAX_TASK_PROCESSES,
+		    &l->cgroup) < 0)
 		w->a.done.flags |= VX_DONE_NO_MEMORY_LIMIT;
 	else
 		l->joined = true;
@@ -61,7 +63,9 @@ void limits_settle(struct worker *w)
 	if (use.oom_kills > 0)
 		d->end = VX_END_OOM;
 	if (use.fork_denied > 0 && d->text[0] == '\0')
-		snprintf(d->text, sizeof d->text, "it was refused further processes: more than VX_MAX_TASK_PROCESSES (%u)", VX_MAX_TASK_PROCESSES);
+		snprintf(d->text, sizeof d->text,
+			"it was refused further processes: more than VX_MAX_TASK_PROCESSES (%u)",
+			VX_MAX_TASK_PROCESSES);
 }
 
 void limits_remove(struct worker *w)

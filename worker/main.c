@@ -21,8 +21,9 @@ enum { P_REQUEST, P_FORK_SERVER, P_SCHEDULER, P_STDOUT, P_STDERR, P_BOX, P_COUNT
 
 static volatile sig_atomic_t child_died;
 
-/* Ends everything below us and us; also our own way out when the region cannot be trusted any more. The box host is asked and not killed, since it
- * has placeholders to sweep; should it hang, those who wait for us kill us and then it. */
+/* Ends everything below us and us; also our own way out when the region cannot be trusted any more.
+ * The box host is asked and not killed, since it has placeholders to sweep; should it hang, those
+ * who wait for us kill us and then it. */
 void worker_die(struct worker *w, int status)
 {
 	vx_tree_end(w->box != NULL ? stop_spares : NULL, NULL, w, 0, 0);
@@ -40,7 +41,8 @@ int worker_box(struct worker *w)
 	return w->box != NULL ? 0 : vx_box_new(&o, &w->box);
 }
 
-/* Wakes the scheduler if it sleeps: at once, or together with what comes within VX_TELL_DELAY_MS. If it does not sleep, it looks before it does. */
+/* Wakes the scheduler if it sleeps: at once, or together with what comes within VX_TELL_DELAY_MS.
+ * If it does not sleep, it looks before it does. */
 void worker_tell(struct worker *w, bool at_once)
 {
 	if (vx_sleep_seen(&vx_region_header(&w->region)->scheduler_sleeps) == 0)
@@ -55,7 +57,8 @@ void worker_tell(struct worker *w, bool at_once)
 
 void worker_publish(struct worker *w, const struct vx_done *d, bool at_once)
 {
-	/* There is room for every completion of one task at a time; a full ring is a scheduler that broke the rules. */
+	/* There is room for every completion of one task at a time; a full ring is a scheduler that
+	 * broke the rules. */
 	if (vx_ring_push(vx_slot_dones(w->slot), d) < 0)
 		worker_die(w, 70);
 	VX_POINT(d->kind == VX_DONE_EXITED ? "worker.published" : "worker.told");
@@ -64,7 +67,10 @@ void worker_publish(struct worker *w, const struct vx_done *d, bool at_once)
 
 static void refuse_request(struct worker *w, const struct vx_request *q)
 {
-	struct vx_done d = {.kind = VX_DONE_EXITED, .task = q->task, .attempt = q->attempt, .end = VX_END_SPAWN};
+	struct vx_done d = {.kind = VX_DONE_EXITED,
+		.task = q->task,
+		.attempt = q->attempt,
+		.end = VX_END_SPAWN};
 
 	snprintf(d.text, sizeof d.text, "descriptor: the worker cannot read it");
 	d.start_ns = d.end_ns = vx_now_ns();
@@ -79,8 +85,10 @@ static void run_request(struct worker *w, const struct vx_request *q)
 	if (a->phase != IDLE)
 		worker_die(w, 70);
 	memset(a, 0, offsetof(struct attempt, done));
-	memset((char *)a + offsetof(struct attempt, streams), 0, sizeof *a - offsetof(struct attempt, streams));
-	if (p == NULL || vx_desc_decode(p, q->length, &w->arena, &a->d) < 0 || a->d.task != q->task || a->d.attempt != q->attempt) {
+	memset((char *)a + offsetof(struct attempt, streams), 0,
+		sizeof *a - offsetof(struct attempt, streams));
+	if (p == NULL || vx_desc_decode(p, q->length, &w->arena, &a->d) < 0 ||
+		a->d.task != q->task || a->d.attempt != q->attempt) {
 		vx_arena_free(&w->arena);
 		refuse_request(w, q);
 		return;
@@ -118,7 +126,8 @@ static void take_requests(struct worker *w)
 	int r;
 
 	while ((r = vx_ring_pop(vx_slot_requests(w->slot), &q)) == 1) {
-		bool current = w->a.phase != IDLE && q.task == w->a.d.task && q.attempt == w->a.d.attempt;
+		bool current =
+			w->a.phase != IDLE && q.task == w->a.d.task && q.attempt == w->a.d.attempt;
 
 		if (q.kind == VX_REQ_RUN)
 			run_request(w, &q);
@@ -147,7 +156,8 @@ static void box_started(struct worker *w, const struct vx_done *got)
 	d->flags |= got->flags;
 	a->deadline_ns = a->d.timeout_ms > 0 ? d->start_ns + a->d.timeout_ms * 1000000ULL : 0;
 	worker_publish(w, d, a->d.persistent);
-	d->kind = VX_DONE_EXITED; /* what was asked for while the sandbox was being built, the box host has kept */
+	/* what was asked for while the sandbox was being built, the box host has kept */
+	d->kind = VX_DONE_EXITED;
 }
 
 static void box_ended(struct worker *w, enum vx_box_kind kind, const struct vx_done *got)
@@ -178,7 +188,8 @@ static void box_ended(struct worker *w, enum vx_box_kind kind, const struct vx_d
 			snprintf(d->text, sizeof d->text, "the sandbox's supervisor died");
 	}
 	a->phase = LEAVING;
-	a->killing = true; /* its tree died with its pid namespace; nothing below us is meant to live */
+	/* its tree died with its pid namespace; nothing below us is meant to live */
+	a->killing = true;
 }
 
 static void take_box_events(struct worker *w)
@@ -188,8 +199,11 @@ static void take_box_events(struct worker *w)
 
 	while (w->box != NULL && vx_box_next(w->box, &kind, &d) == 1) {
 		if (kind == VX_BOX_ARMED || (w->arming && w->a.phase == IDLE))
-			publish_verdict(w, kind == VX_BOX_ARMED ? (enum vx_end)d.end : VX_END_REFUSED, d.flags,
-				d.text[0] != 0 || kind == VX_BOX_ARMED ? d.text : "the sandbox's supervisor died");
+			publish_verdict(w,
+				kind == VX_BOX_ARMED ? (enum vx_end)d.end : VX_END_REFUSED, d.flags,
+				d.text[0] != 0 || kind == VX_BOX_ARMED
+					? d.text
+					: "the sandbox's supervisor died");
 		else if (kind == VX_BOX_STARTED)
 			box_started(w, &d);
 		else
@@ -216,7 +230,8 @@ static uint64_t next_timer(const struct worker *w, uint64_t now)
 		at = sooner(at, a->kill_ns);
 	if (a->killing && (a->phase == LEAVING || a->phase == RUNNING))
 		at = sooner(at, now + VX_KILL_AGAIN_MS * 1000000ULL);
-	if (a->phase == DRAINING && !(capture_blocked(w) && a->streams[0].must + a->streams[1].must > 0))
+	if (a->phase == DRAINING &&
+		!(capture_blocked(w) && a->streams[0].must + a->streams[1].must > 0))
 		at = sooner(at, a->cut_ns);
 	return at;
 }
@@ -229,8 +244,10 @@ static void step(struct worker *w)
 
 	if (w->tell_ns != 0 && now >= w->tell_ns) {
 		w->tell_ns = 0;
-		/* Somebody else may have woken the scheduler meanwhile, and it has taken what was there. */
-		if (!vx_ring_empty(vx_slot_dones(w->slot)) || vx_bring_used(vx_slot_output(w->slot)) > 0)
+		/* Somebody else may have woken the scheduler meanwhile, and it has taken what was
+		 * there. */
+		if (!vx_ring_empty(vx_slot_dones(w->slot)) ||
+			vx_bring_used(vx_slot_output(w->slot)) > 0)
 			worker_tell(w, true);
 	}
 	stop_timers(w, now);
@@ -246,19 +263,23 @@ static void on_sigchld(int sig)
 	child_died = 1;
 }
 
-/* Sleeps until something happens, and reads what the pipes hold. Announces the sleep, looks again, sleeps. */
+/* Sleeps until something happens, and reads what the pipes hold. Announces the sleep, looks again,
+ * sleeps. */
 static void wait_for_work(struct worker *w)
 {
 	struct attempt *a = &w->a;
 	bool capture = a->phase != IDLE, blocked = capture && capture_blocked(w);
-	struct pollfd p[P_COUNT] = {{w->request_fd, POLLIN, 0}, {w->fork_server_fd, POLLIN, 0}, {w->scheduler_fd, POLLIN, 0},
-		{capture && !blocked ? a->streams[0].fd : -1, POLLIN, 0}, {capture && !blocked ? a->streams[1].fd : -1, POLLIN, 0},
+	struct pollfd p[P_COUNT] = {{w->request_fd, POLLIN, 0}, {w->fork_server_fd, POLLIN, 0},
+		{w->scheduler_fd, POLLIN, 0},
+		{capture && !blocked ? a->streams[0].fd : -1, POLLIN, 0},
+		{capture && !blocked ? a->streams[1].fd : -1, POLLIN, 0},
 		{w->box != NULL ? vx_box_fd(w->box) : -1, POLLIN, 0}};
 	sigset_t none;
 	uint64_t now, at;
 	struct timespec ts, *timeout = NULL;
 
-	vx_sleep_announce(&w->slot->worker_sleeps, VX_SLEEP_REQUEST | (blocked ? VX_SLEEP_SPACE : 0));
+	vx_sleep_announce(
+		&w->slot->worker_sleeps, VX_SLEEP_REQUEST | (blocked ? VX_SLEEP_SPACE : 0));
 	if (!vx_ring_empty(vx_slot_requests(w->slot)) || (blocked && !capture_blocked(w))) {
 		vx_sleep_announce(&w->slot->worker_sleeps, 0);
 		return;

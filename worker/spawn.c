@@ -1,4 +1,5 @@
-/* From a task descriptor to a running command, in its own session, with the capture pipes as 1 and 2 and nothing else of ours. */
+/* From a task descriptor to a running command, in its own session, with the capture pipes as 1 and
+ * 2 and nothing else of ours. */
 #include "worker.h"
 
 #include "vx/clock.h"
@@ -43,7 +44,9 @@ static void describe_exec(const struct vx_task_desc *d, const char *path, int r,
 	struct stat st;
 
 	if (r == -ENOENT && stat(path, &st) == 0)
-		snprintf(ret, VX_DONE_TEXT, "exec: %s cannot be run: the interpreter in its #! line or its loader does not exist", path);
+		snprintf(ret, VX_DONE_TEXT,
+			"exec: %s cannot be run: the interpreter in its #! line or its loader does not exist",
+			path);
 	else if (r == -ENOENT)
 		snprintf(ret, VX_DONE_TEXT, "exec: %s does not exist", path);
 	else if (r == -EACCES)
@@ -51,33 +54,42 @@ static void describe_exec(const struct vx_task_desc *d, const char *path, int r,
 	else if (r == -ENOEXEC)
 		snprintf(ret, VX_DONE_TEXT, "exec: %s is not a program and has no #! line", path);
 	else if (r == -E2BIG)
-		snprintf(ret, VX_DONE_TEXT, "exec: the command line and environment of %s are longer than the system allows", d->id);
+		snprintf(ret, VX_DONE_TEXT,
+			"exec: the command line and environment of %s are longer than the system allows",
+			d->id);
 	else
 		snprintf(ret, VX_DONE_TEXT, "exec: %s: %s", path, vx_strerror(r));
 }
 
-static void describe(const struct vx_task_desc *d, const char *step, const char *path, int r, char *ret)
+static void describe(
+	const struct vx_task_desc *d, const char *step, const char *path, int r, char *ret)
 {
 	if (vx_streq(step, "chdir")) {
 		if (r == -ENOENT)
 			snprintf(ret, VX_DONE_TEXT, "chdir: cwd does not exist: %s", d->cwd);
 		else
-			snprintf(ret, VX_DONE_TEXT, "chdir: cannot enter %s: %s", d->cwd, vx_strerror(r));
+			snprintf(ret, VX_DONE_TEXT, "chdir: cannot enter %s: %s", d->cwd,
+				vx_strerror(r));
 	} else if (vx_streq(step, "path")) {
-		snprintf(ret, VX_DONE_TEXT, "exec: %s is not found on the task's PATH", d->argv.v[0]);
+		snprintf(ret, VX_DONE_TEXT, "exec: %s is not found on the task's PATH",
+			d->argv.v[0]);
 	} else if (vx_streq(step, "exec")) {
 		describe_exec(d, path, r, ret);
 	} else if (r == -EMFILE || r == -ENFILE) {
 		snprintf(ret, VX_DONE_TEXT, "%s: no more file descriptors (ulimit -n)", step);
 	} else if (r == -EAGAIN) {
-		snprintf(ret, VX_DONE_TEXT, "%s: no more processes allowed (ulimit -u, or the pids limit of the cgroup)", step);
+		snprintf(ret, VX_DONE_TEXT,
+			"%s: no more processes allowed (ulimit -u, or the pids limit of the cgroup)",
+			step);
 	} else {
 		snprintf(ret, VX_DONE_TEXT, "%s: %s", step, vx_strerror(r));
 	}
 }
 
-/* The child's standard descriptors, in `fds`; 0 is left to /dev/null unless the task keeps a pipe on it. */
-static int standard_fds(struct attempt *a, struct vx_spawn_fd fds[3], uint32_t *ret_n, int *ret_close, const char **ret_step)
+/* The child's standard descriptors, in `fds`; 0 is left to /dev/null unless the task keeps a pipe
+ * on it. */
+static int standard_fds(struct attempt *a, struct vx_spawn_fd fds[3], uint32_t *ret_n,
+	int *ret_close, const char **ret_step)
 {
 	int p[2], r;
 
@@ -98,9 +110,10 @@ static int standard_fds(struct attempt *a, struct vx_spawn_fd fds[3], uint32_t *
 	return 0;
 }
 
-/* Runs argv[0] from the task's directory, which is ours for that moment only: relative entries of PATH and a relative program mean what the command
- * itself would take them for. */
-static int spawn_here(struct worker *w, const struct vx_spawn_fd *fds, uint32_t n_fds, const char **ret_step, char path[VX_MAX_PATH])
+/* Runs argv[0] from the task's directory, which is ours for that moment only: relative entries of
+ * PATH and a relative program mean what the command itself would take them for. */
+static int spawn_here(struct worker *w, const struct vx_spawn_fd *fds, uint32_t n_fds,
+	const char **ret_step, char path[VX_MAX_PATH])
 {
 	struct attempt *a = &w->a;
 	struct vx_spawn s = VX_SPAWN_INIT;
@@ -120,10 +133,12 @@ static int spawn_here(struct worker *w, const struct vx_spawn_fd *fds, uint32_t 
 	s.fds = fds;
 	s.n_fds = n_fds;
 	s.new_session = true;
-	s.death_signal = SIGKILL; /* the last resort: whoever kills us kills our killers too, all at once */
+	/* the last resort: whoever kills us kills our killers too, all at once */
+	s.death_signal = SIGKILL;
 	s.join_cgroup_fd = w->limits.cgroup.procs_fd[CGROUP_MEMORY];
 	s.join_cgroup_fd2 = w->limits.cgroup.procs_fd[CGROUP_PIDS];
-	a->done.start_ns = vx_now_ns(); /* in front: the command may be over by the time that the call returns */
+	/* in front: the command may be over by the time that the call returns */
+	a->done.start_ns = vx_now_ns();
 	r = vx_spawn(&s, &a->pid, &pidfd, ret_step);
 	if (r < 0)
 		return r;
@@ -141,7 +156,8 @@ static void started(struct worker *w)
 	a->phase = RUNNING;
 	d->kind = VX_DONE_STARTED;
 	a->deadline_ns = a->d.timeout_ms > 0 ? d->start_ns + a->d.timeout_ms * 1000000ULL : 0;
-	/* Somebody may wait for a server to be up; for anything else an early exit tells it along. */
+	/* Somebody may wait for a server to be up; for anything else an early exit tells it
+	 * along. */
 	worker_publish(w, d, a->d.persistent);
 	d->kind = VX_DONE_EXITED;
 	VX_POINT("worker.started");
@@ -166,10 +182,12 @@ static void spawn_box(struct worker *w)
 	if (r == 0)
 		vx_box_join(w->box, w->limits.cgroup.procs_fd, CGROUP_KINDS);
 	if (r == 0)
-		r = vx_box_start(w->box, &a->d, close_fd, a->streams[0].keep_fd, a->streams[1].keep_fd, &err);
+		r = vx_box_start(w->box, &a->d, close_fd, a->streams[0].keep_fd,
+			a->streams[1].keep_fd, &err);
 	vx_close(close_fd);
 	if (r < 0) {
-		snprintf(a->done.text, sizeof a->done.text, "%s%s%s%s", err.code != 0 ? err.what : vx_strerror(r), err.fix[0] != 0 ? " (" : "",
+		snprintf(a->done.text, sizeof a->done.text, "%s%s%s%s",
+			err.code != 0 ? err.what : vx_strerror(r), err.fix[0] != 0 ? " (" : "",
 			err.fix, err.fix[0] != 0 ? ")" : "");
 		not_started(w, VX_END_REFUSED);
 		return;
@@ -186,7 +204,8 @@ void spawn_attempt(struct worker *w)
 	uint32_t n;
 	int close_fd = -1, r = capture_open(a, &step);
 
-	a->done = (struct vx_done){.kind = VX_DONE_EXITED, .task = a->d.task, .attempt = a->d.attempt};
+	a->done = (struct vx_done){
+		.kind = VX_DONE_EXITED, .task = a->d.task, .attempt = a->d.attempt};
 	if (r < 0) {
 		describe(&a->d, step, NULL, r, a->done.text);
 		not_started(w, VX_END_SPAWN);

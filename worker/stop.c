@@ -1,4 +1,5 @@
-/* How an attempt ends: the time limit, requests to stop, leftovers, reaping and what all of it used. */
+/* How an attempt ends: the time limit, requests to stop, leftovers, reaping and what all of it
+ * used. */
 #include "worker.h"
 
 #include "vx/clock.h"
@@ -23,7 +24,8 @@ static void account(struct worker *w, pid_t pid, int status, const struct rusage
 
 	if (a->phase == IDLE)
 		return;
-	a->cpu_ns += ((uint64_t)ru->ru_utime.tv_sec + (uint64_t)ru->ru_stime.tv_sec) * 1000000000ULL;
+	a->cpu_ns +=
+		((uint64_t)ru->ru_utime.tv_sec + (uint64_t)ru->ru_stime.tv_sec) * 1000000000ULL;
 	a->cpu_ns += ((uint64_t)ru->ru_utime.tv_usec + (uint64_t)ru->ru_stime.tv_usec) * 1000ULL;
 	if ((uint64_t)ru->ru_maxrss > a->peak_kib)
 		a->peak_kib = (uint64_t)ru->ru_maxrss;
@@ -31,12 +33,14 @@ static void account(struct worker *w, pid_t pid, int status, const struct rusage
 		stop_exited(w, status);
 }
 
-/* With a box host among our children: each child by itself, so that the host's status stays for who waits for it. */
+/* With a box host among our children: each child by itself, so that the host's status stays for who
+ * waits for it. */
 static bool reap_beside_box(struct worker *w)
 {
 	struct vx_pids pids = {0};
 	struct rusage ru;
-	bool left = vx_tree_children(&pids) < 0; /* who cannot look has not seen that nobody is there */
+	/* who cannot look has not seen that nobody is there */
+	bool left = vx_tree_children(&pids) < 0;
 	int status;
 
 	for (uint32_t i = 0; i < pids.n; i++) {
@@ -81,7 +85,8 @@ void stop_exited(struct worker *w, int status)
 	}
 }
 
-/* Of the command only its leftovers are alive. They go at once; after a polite signal to the whole tree they have what is left of the grace. */
+/* Of the command only its leftovers are alive. They go at once; after a polite signal to the whole
+ * tree they have what is left of the grace. */
 void stop_leave(struct worker *w)
 {
 	struct attempt *a = &w->a;
@@ -122,7 +127,8 @@ void stop_request(struct worker *w, int sig)
 
 	if (a->phase == IDLE || a->phase == DRAINING)
 		return;
-	/* What the command's own exit has decided stays decided; only its leftovers hear of the request then. */
+	/* What the command's own exit has decided stays decided; only its leftovers hear of the
+	 * request then. */
 	if (a->phase != LEAVING && a->why == WHY_ITSELF)
 		a->why = WHY_STOPPED;
 	if (a->kill_ns == 0)
@@ -144,15 +150,16 @@ void stop_timers(struct worker *w, uint64_t now)
 			signal_tree(w, SIGTERM);
 		}
 	}
-	/* After a request to stop, when to kill the command is the scheduler's to say; after the time limit it is ours. */
+	/* After a request to stop, when to kill the command is the scheduler's to say; after the
+	 * time limit it is ours. */
 	if (!a->killing && a->why == WHY_TIMEOUT && a->kill_ns != 0 && now >= a->kill_ns)
 		signal_tree(w, SIGKILL);
 	else if (a->killing && a->phase == RUNNING && !a->d.sandboxed)
 		vx_tree_kill(stop_spares, w);
 }
 
-/* The kernel starts a program with the mark of who spawned it: what is not above ours (read after the exit) says nothing. Since ours only grows, an
- * earlier reading is enough to say so of most. */
+/* The kernel starts a program with the mark of who spawned it: what is not above ours (read after
+ * the exit) says nothing. Since ours only grows, an earlier reading is enough to say so of most. */
 static void settle_peak(struct worker *w)
 {
 	struct attempt *a = &w->a;

@@ -1,7 +1,8 @@
 /* The worker, inside.
  *
- * One process, one thread, one task at a time. Everything is non-blocking but vx_spawn; the loop in main.c sleeps in one ppoll on the request
- * eventfd, the pidfds of fork server and scheduler, the capture pipes, the box host, and wakes for SIGCHLD, which is blocked everywhere else.
+ * One process, one thread, one task at a time. Everything is non-blocking but vx_spawn; the loop in
+ * main.c sleeps in one ppoll on the request eventfd, the pidfds of fork server and scheduler, the
+ * capture pipes, the box host, and wakes for SIGCHLD, which is blocked everywhere else.
  *
  *   main.c      the loop, requests, publishing, sleeping
  *   spawn.c     from a descriptor to a running command
@@ -9,7 +10,8 @@
  *   stop.c      time limit, stop requests, leftovers, reaping and what it cost
  *   limits.c    what a task may use; cgroup.c: the cgroups that see to it
  *
- * An attempt goes through the phases of enum phase in that order (a sandboxed one starts in BOXING). */
+ * An attempt goes through the phases of enum phase in that order (a sandboxed one starts in
+ * BOXING). */
 #ifndef WORKER_H
 #define WORKER_H
 
@@ -22,9 +24,12 @@
 
 #include <sys/resource.h>
 
-#define VX_TELL_DELAY_MS 10   /* output and starts may wait this long for an exit to be told with them */
-#define VX_KILL_AGAIN_MS 10   /* while something is being killed, look again after this: a fork may have escaped the pass */
-#define VX_PEAK_SLACK_KIB 256 /* the kernel's resident counters are approximate by a few pages a CPU */
+/* output and starts may wait this long for an exit to be told with them */
+#define VX_TELL_DELAY_MS 10
+/* while something is being killed, look again after this: a fork may have escaped the pass */
+#define VX_KILL_AGAIN_MS 10
+/* the kernel's resident counters are approximate by a few pages a CPU */
+#define VX_PEAK_SLACK_KIB 256
 
 enum phase {
 	IDLE,
@@ -37,8 +42,9 @@ enum phase {
 enum why { WHY_ITSELF, WHY_TIMEOUT, WHY_STOPPED };
 
 struct stream {
-	int fd;        /* read end, -1 closed: its end was seen */
-	int keep_fd;   /* our own write end: no end-of-file while the command runs, one wake less per task */
+	int fd; /* read end, -1 closed: its end was seen */
+	/* our own write end: no end-of-file while the command runs, one wake less per task */
+	int keep_fd;
 	uint64_t must; /* bytes that were in the pipe when the tree was gone: read in any case */
 };
 
@@ -74,7 +80,8 @@ struct worker {
 	struct vx_arena arena; /* the attempt's */
 	struct attempt a;
 	struct limits limits;
-	uint64_t tell_ns; /* when the scheduler, asleep, is told of what was published; 0 nothing to tell */
+	/* when the scheduler, asleep, is told of what was published; 0 nothing to tell */
+	uint64_t tell_ns;
 	bool arming, ending;
 	bool childless;        /* the last look found no child, and none was made since */
 	uint64_t own_peak_kib; /* our own high-water mark when it was last read; it only grows */
@@ -95,13 +102,15 @@ __attribute__((noreturn)) void worker_die(struct worker *w, int status);
 int worker_box(struct worker *w); /* makes the handle; 0 or -errno */
 
 /* spawn.c */
-void spawn_attempt(struct worker *w); /* from w->a.d to RUNNING or BOXING, or straight to the completion of a failure */
+/* from w->a.d to RUNNING or BOXING, or straight to the completion of a failure */
+void spawn_attempt(struct worker *w);
 
 /* capture.c */
 int capture_open(struct attempt *a, const char **ret_step);
 bool capture_blocked(const struct worker *w); /* the output ring is too full to go on reading */
 void capture_read(struct worker *w, int i);   /* poll says that streams[i] is readable */
-void capture_drain(struct worker *w);         /* enters and works on DRAINING; IDLE when the end is reached */
+/* enters and works on DRAINING; IDLE when the end is reached */
+void capture_drain(struct worker *w);
 void capture_close(struct attempt *a);
 
 /* stop.c */
@@ -114,8 +123,10 @@ void stop_exited(struct worker *w, int status);
 void stop_settle(struct worker *w); /* how it ended and what it used, into a.done */
 
 /* limits.c */
-void limits_join(struct worker *w);   /* before the spawn: a cgroup with the limit, or the flag that there is none */
-void limits_kill(struct worker *w);   /* everything in the attempt's cgroup, where there is one: nothing escapes that */
+/* before the spawn: a cgroup with the limit, or the flag that there is none */
+void limits_join(struct worker *w);
+/* everything in the attempt's cgroup, where there is one: nothing escapes that */
+void limits_kill(struct worker *w);
 void limits_settle(struct worker *w); /* after the end: peak, out of memory; removes the cgroup */
 void limits_remove(struct worker *w); /* at the worker's end */
 

@@ -1,8 +1,9 @@
 /* Growable byte buffers with a maximum.
  *
- * `struct vx_buf b = VX_BUF(max)` is an empty buffer that refuses to hold more than `max` bytes. Appending past it sets `b.overflow`,
- * appends nothing, and every later append is refused too: a caller may append freely and test once at the end.
- * The bytes are always followed by a NUL that does not count, so b.data is a C string when it holds no NUL. Freed by vx_buf_free. */
+ * `struct vx_buf b = VX_BUF(max)` is an empty buffer that refuses to hold more than `max` bytes.
+ * Appending past it sets `b.overflow`, appends nothing, and every later append is refused too: a
+ * caller may append freely and test once at the end. The bytes are always followed by a NUL that
+ * does not count, so b.data is a C string when it holds no NUL. Freed by vx_buf_free. */
 #ifndef VX_BUF_H
 #define VX_BUF_H
 
@@ -27,7 +28,8 @@ void vx_buf_vprintf(struct vx_buf *b, const char *fmt, va_list ap);
 void vx_buf_u32le(struct vx_buf *b, uint32_t v);
 void vx_buf_u64le(struct vx_buf *b, uint64_t v);
 
-/* Room for n more bytes, returned for writing in place; vx_buf_commit(b, k) then counts the first k. NULL on overflow. */
+/* Room for n more bytes, returned for writing in place; vx_buf_commit(b, k) then counts the first
+ * k. NULL on overflow. */
 void *vx_buf_reserve(struct vx_buf *b, size_t n);
 void vx_buf_commit(struct vx_buf *b, size_t n);
 

@@ -1,7 +1,8 @@
 /* What changed, by git: the paths behind `[ref]` filters and --affected (affected.h).
  *
- * git is run (vx_spawn_capture), in the workspace root; nothing else is. Every answer is for the working tree, untracked files that are not ignored
- * included, unless a range [a...b] names its own end. Paths are relative to the workspace root; changes outside of it are left out. */
+ * git is run (vx_spawn_capture), in the workspace root; nothing else is. Every answer is for the
+ * working tree, untracked files that are not ignored included, unless a range [a...b] names its own
+ * end. Paths are relative to the workspace root; changes outside of it are left out. */
 #ifndef VX_CHANGED_H
 #define VX_CHANGED_H
 
@@ -14,10 +15,13 @@ struct vx_changed {
 	const char *everything_path;
 };
 
-/* `from`: a revision; the comparison is from its merge base with HEAD (or `to`). `to` NULL: the working tree. NULL `from`: the base of --affected:
- * ws->settings.affected_base, else TURBO_SCM_BASE, origin/HEAD, origin/main, origin/master, main, master (the first that is not HEAD), else HEAD~1.
- * Errors: not a repository, an unknown revision, a shallow clone that does not hold the base (says how to fetch it). */
-int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to, struct vx_arena *a, struct vx_changed *ret, struct vx_err *err);
+/* `from`: a revision; the comparison is from its merge base with HEAD (or `to`). `to` NULL: the
+ * working tree. NULL `from`: the base of --affected: ws->settings.affected_base, else
+ * TURBO_SCM_BASE, origin/HEAD, origin/main, origin/master, main, master (the first that is not
+ * HEAD), else HEAD~1. Errors: not a repository, an unknown revision, a shallow clone that does not
+ * hold the base (says how to fetch it). */
+int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to,
+	struct vx_arena *a, struct vx_changed *ret, struct vx_err *err);
 
 /* Does a change of this root-relative path concern every project? */
 bool vx_changed_concerns_all(const struct vx_workspace *ws, const char *path);

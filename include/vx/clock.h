@@ -1,4 +1,5 @@
-/* Time. Monotonic nanoseconds for everything that is measured or awaited; wall time only where a file or a user sees it. */
+/* Time. Monotonic nanoseconds for everything that is measured or awaited; wall time only where a
+ * file or a user sees it. */
 #ifndef VX_CLOCK_H
 #define VX_CLOCK_H
 

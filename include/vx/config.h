@@ -1,8 +1,11 @@
-/* Configurations: vx.json(c), vx.workspace.json(c), JS configs, turbo.json(c). Rules and errors: docs/config.md.
+/* Configurations: vx.json(c), vx.workspace.json(c), JS configs, turbo.json(c). Rules and errors:
+ * docs/config.md.
  *
- * vx_config_load reads the workspace settings and every project's tasks, resolves defaults and overrides, validates each file against the rules and
- * fills ws->settings and ws->projects[i].tasks. The first broken rule is the error: file, project, task and field named, the nearest known key for an
- * unknown one. Rules that need the graph (dependsOn targets, overlapping outputs, inputs reaching outputs) are graph.h's. */
+ * vx_config_load reads the workspace settings and every project's tasks, resolves defaults and
+ * overrides, validates each file against the rules and fills ws->settings and
+ * ws->projects[i].tasks. The first broken rule is the error: file, project, task and field named,
+ * the nearest known key for an unknown one. Rules that need the graph (dependsOn targets,
+ * overlapping outputs, inputs reaching outputs) are graph.h's. */
 #ifndef VX_CONFIG_H
 #define VX_CONFIG_H
 

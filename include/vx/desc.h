@@ -1,13 +1,16 @@
 /* What the scheduler tells a worker, and what a worker tells back.
  *
- * A task descriptor is written once, as msgpack, into a slab of the shared arena, and a request in the worker's ring refers to it by offset. The
- * worker copies the slab out, decodes it into its own arena and validates every field before use; the scheduler frees the slab when the completion
- * has come (or the worker is lost). A descriptor is at most VX_MAX_DESC_BYTES; a task that needs more is refused by name before it is queued.
+ * A task descriptor is written once, as msgpack, into a slab of the shared arena, and a request in
+ * the worker's ring refers to it by offset. The worker copies the slab out, decodes it into its own
+ * arena and validates every field before use; the scheduler frees the slab when the completion has
+ * come (or the worker is lost). A descriptor is at most VX_MAX_DESC_BYTES; a task that needs more
+ * is refused by name before it is queued.
  *
  * All strings are bytes without NUL. Paths are absolute unless said.
  *
- * On the wire (https://msgpack.org, arrays, unsigned integers, booleans and strings only) every string carries its NUL, so that a decoded one points
- * into the copy of the message. A count that the message's own size cannot hold is refused before anything is allocated for it. */
+ * On the wire (https://msgpack.org, arrays, unsigned integers, booleans and strings only) every
+ * string carries its NUL, so that a decoded one points into the copy of the message. A count that
+ * the message's own size cannot hold is refused before anything is allocated for it. */
 #ifndef VX_DESC_H
 #define VX_DESC_H
 
@@ -23,11 +26,11 @@ struct vx_err;
 
 /* A fully resolved command. */
 struct vx_task_desc {
-	uint32_t task;    /* the scheduler's task index */
-	uint16_t attempt; /* from 1 */
-	const char *id;   /* "project#task" */
-	struct vx_strs
-		argv; /* what to execute: {"/bin/sh","-c","..."} or a command taken apart; argv[0] is looked up on the PATH in env when without '/' */
+	uint32_t task;       /* the scheduler's task index */
+	uint16_t attempt;    /* from 1 */
+	const char *id;      /* "project#task" */
+	struct vx_strs argv; /* what to execute: {"/bin/sh","-c","..."} or a command taken apart;
+				argv[0] is looked up on the PATH in env when without '/' */
 	const char *cwd;
 	struct vx_strs env;    /* the whole environment, "NAME=value" */
 	uint32_t timeout_ms;   /* 0 none; from the command's start */
@@ -38,15 +41,21 @@ struct vx_task_desc {
 	struct vx_sbx_spec sandbox; /* read only when sandboxed */
 };
 
-int vx_desc_encode(const struct vx_task_desc *d, struct vx_buf *out, struct vx_err *err); /* -E2BIG names the task and the limit */
+/* -E2BIG names the task and the limit */
+int vx_desc_encode(const struct vx_task_desc *d, struct vx_buf *out, struct vx_err *err);
 int vx_desc_decode(
-	const void *p, size_t n, struct vx_arena *a, struct vx_task_desc *ret); /* -EBADMSG; the copy of p lives in a; argv.v and env.v end in NULL */
+	/* -EBADMSG; the copy of p lives in a; argv.v and env.v end in NULL */
+	const void *p, size_t n, struct vx_arena *a, struct vx_task_desc *ret);
 
 /* Requests: fixed-size items of the request ring. */
 enum vx_req_kind {
-	VX_REQ_RUN = 1,  /* run the descriptor at `offset`, `length` */
-	VX_REQ_STOP = 2, /* send `signal` to the whole tree of `task`; SIGKILL ends it now. Ignored when that attempt is over. */
-	VX_REQ_ARM = 3,  /* make the box host, probe a sandbox around `true`, answer VX_DONE_ARMED; `signal` 1: the nested profile will do as well */
+	VX_REQ_RUN = 1, /* run the descriptor at `offset`, `length` */
+	/* send `signal` to the whole tree of `task`; SIGKILL ends it now. Ignored when that attempt
+	 * is over. */
+	VX_REQ_STOP = 2,
+	/* make the box host, probe a sandbox around `true`, answer VX_DONE_ARMED; `signal` 1: the
+	 * nested profile will do as well */
+	VX_REQ_ARM = 3,
 	VX_REQ_SHUTDOWN = 4, /* end everything, exit */
 };
 
@@ -61,9 +70,14 @@ struct vx_request {
 
 /* Completions: fixed-size items of the completion ring. */
 enum vx_done_kind {
-	VX_DONE_STARTED = 1, /* the command has been executed: the time limit counts from `start_ns` */
-	VX_DONE_EXITED = 2,  /* the attempt is over, its tree is gone, all its output is in the output ring before this was published */
-	VX_DONE_ARMED = 3,   /* verdict of VX_REQ_ARM: `end` is VX_END_EXIT with code 0 (and `flags`), or VX_END_REFUSED with the reason in `text` */
+	/* the command has been executed: the time limit counts from `start_ns` */
+	VX_DONE_STARTED = 1,
+	/* the attempt is over, its tree is gone, all its output is in the output ring before this
+	 * was published */
+	VX_DONE_EXITED = 2,
+	/* verdict of VX_REQ_ARM: `end` is VX_END_EXIT with code 0 (and `flags`), or VX_END_REFUSED
+	 * with the reason in `text` */
+	VX_DONE_ARMED = 3,
 };
 
 enum vx_end {
@@ -73,17 +87,25 @@ enum vx_end {
 	VX_END_STOPPED = 4, /* we were told to stop it */
 	VX_END_SPAWN = 5,   /* the command could not be started: `text` says which step and why */
 	VX_END_REFUSED = 6, /* the sandbox refused before the start: `text` */
-	VX_END_LOST = 7,    /* the worker, the box host or the attempt's supervision died; the pool reports it as VX_POOL_LOST */
-	VX_END_OOM = 8,     /* killed for memory by its own limit */
+	/* the worker, the box host or the attempt's supervision died; the pool reports it as
+	 * VX_POOL_LOST */
+	VX_END_LOST = 7,
+	VX_END_OOM = 8, /* killed for memory by its own limit */
 };
 
 enum {
-	VX_DONE_CUT_LEFTOVER = 1,    /* a leftover held a pipe open; reading was cut after VX_LEFTOVER_READ_MS */
-	VX_DONE_PEAK_IS_TREE = 2,    /* peak_bytes covers the whole tree (cgroup); else it is the largest single process */
-	VX_DONE_VIOLATION = 4,       /* the sandbox saw a violation: the attempt failed even if the command exited 0; lines in `text` */
+	/* a leftover held a pipe open; reading was cut after VX_LEFTOVER_READ_MS */
+	VX_DONE_CUT_LEFTOVER = 1,
+	/* peak_bytes covers the whole tree (cgroup); else it is the largest single process */
+	VX_DONE_PEAK_IS_TREE = 2,
+	/* the sandbox saw a violation: the attempt failed even if the command exited 0; lines in
+	 * `text` */
+	VX_DONE_VIOLATION = 4,
 	VX_DONE_NO_MEMORY_LIMIT = 8, /* a memory limit was asked for and could not be applied */
-	VX_DONE_HOST_PROC = 16,      /* the nested profile: the host's /proc, read-only, since no other can be had */
-	VX_DONE_PLAIN = 32           /* bubblewrap makes every mount itself, since vx may make no namespaces */
+	/* the nested profile: the host's /proc, read-only, since no other can be had */
+	VX_DONE_HOST_PROC = 16,
+	VX_DONE_PLAIN =
+		32 /* bubblewrap makes every mount itself, since vx may make no namespaces */
 };
 
 #define VX_DONE_TEXT 1400

@@ -1,9 +1,12 @@
 /* The executor seam: where a fully resolved task may run.
  *
- * The run asks a list of executors in order; the first whose accepts() says yes gets the task. The local executor (the pool) stands at the tail and
- * accepts everything. Pinned to it are: a persistent task, anything that depends on one, a sandboxed task, and one whose key folds `runtime` probes.
+ * The run asks a list of executors in order; the first whose accepts() says yes gets the task. The
+ * local executor (the pool) stands at the tail and accepts everything. Pinned to it are: a
+ * persistent task, anything that depends on one, a sandboxed task, and one whose key folds
+ * `runtime` probes.
  *
- * An executor owns nothing of the request beyond the call of start(); outcomes come through its fd and next(), like the pool's. */
+ * An executor owns nothing of the request beyond the call of start(); outcomes come through its fd
+ * and next(), like the pool's. */
 #ifndef VX_EXECUTOR_H
 #define VX_EXECUTOR_H
 
@@ -27,7 +30,8 @@ struct vx_executor {
 	const char *name;
 	void *self;
 	bool (*accepts)(void *self, const struct vx_exec_request *r);
-	int (*start)(void *self, uint32_t slot, const struct vx_exec_request *r, struct vx_err *err);
+	int (*start)(
+		void *self, uint32_t slot, const struct vx_exec_request *r, struct vx_err *err);
 	int (*stop)(void *self, uint32_t slot, int sig);
 	int (*fd)(void *self);
 	int (*next)(void *self, struct vx_pool_event *ret);

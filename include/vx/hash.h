@@ -1,7 +1,8 @@
 /* Digests, by nettle.
  *
- * SHA-256 for keys and artifacts; SHA-1 or SHA-256 for git object ids ("blob <size>\0" and the bytes; see gitformat-pack(5),
- * hash-function-transition). Every function is thread-safe on separate contexts. */
+ * SHA-256 for keys and artifacts; SHA-1 or SHA-256 for git object ids ("blob <size>\0" and the
+ * bytes; see gitformat-pack(5), hash-function-transition). Every function is thread-safe on
+ * separate contexts. */
 #ifndef VX_HASH_H
 #define VX_HASH_H
 

@@ -1,18 +1,23 @@
-/* What passes between the box host and vx-init, pid 1 of a sandbox. Plain data, no libc: vx-init has none.
+/* What passes between the box host and vx-init, pid 1 of a sandbox. Plain data, no libc: vx-init
+ * has none.
  *
  * Descriptors that vx-init is started with; the command gets 0, 1 and 2 alone:
  *   0, 1     the command's stdin and stdout
  *   2        the box host's error pipe: complaints of bubblewrap, before vx-init runs
- *   3        control, a SOCK_SEQPACKET socket: struct vx_init_msg out, struct vx_init_cmd in. A socket, since /proc/1/fd/3 of one cannot be opened.
+ *   3        control, a SOCK_SEQPACKET socket: struct vx_init_msg out, struct vx_init_cmd in. A
+ *            socket, since /proc/1/fd/3 of one cannot be opened.
  *   4        the payload, a sealed memfd
  *   5        vx-init's own program
  *   9        the command's stderr
- *   10       where bubblewrap made the binds itself: what must have been bound, a memfd (struct vx_init_checks); else not open
+ *   10       where bubblewrap made the binds itself: what must have been bound, a memfd (struct
+ *            vx_init_checks); else not open
  *
- * Sequence: READY once vx-init runs and has seen that it is pid 1 of a namespace and filtered (else FAILED, and nothing has run); it waits for
- * VX_INIT_GO (the box host mounts meanwhile); STARTED when the command has been executed, or FAILED; EXITED when the command has ended, everything
- * that it left has been killed and reaped, and nothing but vx-init is alive. Then vx-init exits, and the namespace with it. When the control socket
- * ends (the box host died) vx-init exits at once. Commands are signals to pass on to everything inside; SIGKILL is not among them: for that the box
+ * Sequence: READY once vx-init runs and has seen that it is pid 1 of a namespace and filtered (else
+ * FAILED, and nothing has run); it waits for VX_INIT_GO (the box host mounts meanwhile); STARTED
+ * when the command has been executed, or FAILED; EXITED when the command has ended, everything that
+ * it left has been killed and reaped, and nothing but vx-init is alive. Then vx-init exits, and the
+ * namespace with it. When the control socket ends (the box host died) vx-init exits at once.
+ * Commands are signals to pass on to everything inside; SIGKILL is not among them: for that the box
  * host kills vx-init itself. */
 #ifndef VX_INITPROTO_H
 #define VX_INITPROTO_H
@@ -27,8 +32,9 @@
 
 #define VX_INIT_MAGIC 0x31695876U
 
-/* The payload begins with this; offsets are from its start. `argv` and `env` point to arrays of argc + 1 and envc + 1 words: offsets of strings, then
- * a 0. vx-init maps it privately and turns the offsets into pointers where they are. */
+/* The payload begins with this; offsets are from its start. `argv` and `env` point to arrays of
+ * argc + 1 and envc + 1 words: offsets of strings, then a 0. vx-init maps it privately and turns
+ * the offsets into pointers where they are. */
 struct vx_init_payload {
 	uint32_t magic, total_bytes;
 	uint32_t argc, envc;
@@ -37,7 +43,8 @@ struct vx_init_payload {
 	uint32_t path;      /* where argv[0] is looked for when it has no '/': a PATH-like string */
 };
 
-/* bubblewrap resolves paths again when it binds. vx-init looks before anything runs: each path must be the very file that was meant. */
+/* bubblewrap resolves paths again when it binds. vx-init looks before anything runs: each path must
+ * be the very file that was meant. */
 struct vx_init_check {
 	uint64_t ino;
 	uint32_t dev_major, dev_minor;

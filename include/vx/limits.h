@@ -1,4 +1,5 @@
-/* Every bound of the product, by name. Reaching one is an error that names it; nothing is cut silently. */
+/* Every bound of the product, by name. Reaching one is an error that names it; nothing is cut
+ * silently. */
 #ifndef VX_LIMITS_H
 #define VX_LIMITS_H
 
@@ -14,11 +15,13 @@
 #define VX_KEEP_TAIL_BYTES (8U << 20) /* ... and its last bytes */
 #define VX_MAX_MOUNTS 100000U         /* mounts of one sandbox */
 #define VX_MAX_FILES 10000000U        /* files scanned in one workspace */
-#define VX_MAX_BWRAP_ARGS 9000U       /* arguments bubblewrap takes, where it must do the binds itself */
-#define VX_MAX_SPAWN_FDS 48U          /* descriptors handed to one program */
-#define VX_MAX_TASK_PROCESSES 16384U  /* of one task with a cgroup of its own, threads counted */
+/* arguments bubblewrap takes, where it must do the binds itself */
+#define VX_MAX_BWRAP_ARGS 9000U
+#define VX_MAX_SPAWN_FDS 48U         /* descriptors handed to one program */
+#define VX_MAX_TASK_PROCESSES 16384U /* of one task with a cgroup of its own, threads counted */
 #define VX_MAX_TIMEOUT_MS 2147483647
 #define VX_DEFAULT_GRACE_MS 2000 /* between SIGTERM and SIGKILL; VX_KILL_GRACE_MS */
-#define VX_LEFTOVER_READ_MS 250  /* reading goes on this long after a command's exit while a leftover holds a pipe open */
+/* reading goes on this long after a command's exit while a leftover holds a pipe open */
+#define VX_LEFTOVER_READ_MS 250
 
 #endif

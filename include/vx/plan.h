@@ -1,7 +1,10 @@
-/* The plan's data: workspace, projects, declared tasks, task graph. Types only; workspace.h, config.h, select.h and graph.h fill them.
+/* The plan's data: workspace, projects, declared tasks, task graph. Types only; workspace.h,
+ * config.h, select.h and graph.h fill them.
  *
- * Everything lives in one run arena and is immutable once its maker has returned. Indexes, not pointers, connect things: a project is its index in
- * ws->projects, a task its index in graph->tasks. Directories are relative to the workspace root, normalised, "." for the root itself. */
+ * Everything lives in one run arena and is immutable once its maker has returned. Indexes, not
+ * pointers, connect things: a project is its index in ws->projects, a task its index in
+ * graph->tasks. Directories are relative to the workspace root, normalised, "." for the root
+ * itself. */
 #ifndef VX_PLAN_H
 #define VX_PLAN_H
 
@@ -16,7 +19,8 @@ struct vx_kv {
 	const char *name, *value;
 };
 
-/* Which tool's rules a declaration follows where the two differ (globs, inputs, environment wildcards). */
+/* Which tool's rules a declaration follows where the two differ (globs, inputs, environment
+ * wildcards). */
 enum vx_dialect { VX_DIALECT_VX, VX_DIALECT_TURBO };
 
 struct vx_exec_decl {
@@ -37,11 +41,15 @@ struct vx_exec_decl {
 
 struct vx_cache_decl {
 	struct vx_strs files, workspace_files; /* globs; `!` entries included */
-	bool default_inputs; /* turbo: no inputs given, or $TURBO_DEFAULT$: every file of the package (files then adds and subtracts) */
-	uint32_t n_inferred; /* turbo: so many of `env`, at its end, come from the framework and not from a file */
-	struct vx_strs env;  /* names; under turbo with `*` and `!` */
+	/* turbo: no inputs given, or $TURBO_DEFAULT$: every file of the package (files then adds
+	 * and subtracts) */
+	bool default_inputs;
+	/* turbo: so many of `env`, at its end, come from the framework and not from a file */
+	uint32_t n_inferred;
+	struct vx_strs env; /* names; under turbo with `*` and `!` */
 	struct vx_strs runtime, workspace_runtime;
-	struct vx_strs tasks; /* which upstream keys are folded: "*", "^*", names; given = !NULL v */
+	struct vx_strs
+		tasks; /* which upstream keys are folded: "*", "^*", names; given = !NULL v */
 	bool tasks_given;
 	struct vx_strs out_files, out_workspace_files;
 };
@@ -50,14 +58,18 @@ struct vx_task_decl {
 	const char *name, *description;
 	struct vx_strs depends_on;
 	bool has_exec, has_cache; /* neither exec nor ... : a group */
-	bool says_cache;          /* turbo: a persistent task whose `cache` is not false. It is shown, no more */
+	/* turbo: a persistent task whose `cache` is not false. It is shown, no more */
+	bool says_cache;
 	struct vx_exec_decl exec;
 	struct vx_cache_decl cache;
 	struct vx_strs with; /* turbo: started beside this one */
 	enum vx_dialect dialect;
 	const char *output_logs; /* turbo's outputLogs, NULL when not given */
-	const char *canonical;   /* resolved config as canonical JSON, placement and resources left out: a part of the key */
-	const char *source;      /* the file that declared it, for errors: relative to the root, or (in_project) to the project's directory */
+	/* resolved config as canonical JSON, placement and resources left out: a part of the key */
+	const char *canonical;
+	/* the file that declared it, for errors: relative to the root, or (in_project) to the
+	 * project's directory */
+	const char *source;
 	bool in_project;
 };
 
@@ -74,12 +86,15 @@ struct vx_project {
 	uint32_t n_scripts;
 	const uint32_t *deps; /* package edges (project indexes), in manifest order, unique */
 	uint32_t n_deps;
-	struct vx_strs nested;                   /* directories of projects nested in this one */
-	const struct vx_task_decl *const *tasks; /* declaration order; equal ones may be shared between projects */
+	struct vx_strs nested; /* directories of projects nested in this one */
+	/* declaration order; equal ones may be shared between projects */
+	const struct vx_task_decl *const *tasks;
 	uint32_t n_tasks;
-	const char *version;          /* of the manifest; NULL when not given */
-	uint32_t files;               /* enum vx_dir_files: which of the files that matter its directory has */
-	struct vx_strs framework_env; /* under turbo.json: names (with `*`) of variables that its framework builds into results */
+	const char *version; /* of the manifest; NULL when not given */
+	/* enum vx_dir_files: which of the files that matter its directory has */
+	uint32_t files;
+	/* under turbo.json: names (with `*`) of variables that its framework builds into results */
+	struct vx_strs framework_env;
 };
 
 /* Files of a project's directory that planning cares about; bits of vx_project.files. */
@@ -115,9 +130,11 @@ struct vx_ws_settings {
 	int64_t timeout_ms; /* -1 not given */
 	const char *retention_older_than, *retention_max_size;
 	const char *affected_base;
-	bool exclusive_outputs, upfront_keys;                         /* rules; both default true, false under turbo.json */
+	/* rules; both default true, false under turbo.json */
+	bool exclusive_outputs, upfront_keys;
 	struct vx_strs global_files, global_env, global_pass_through; /* turbo.json's globals */
-	bool turbo;                                                   /* tasks come from turbo.json */
+	/* tasks come from turbo.json */
+	bool turbo;
 };
 
 struct vx_workspace {
@@ -125,7 +142,9 @@ struct vx_workspace {
 	enum vx_ws_kind kind;
 	struct vx_project *projects;
 	uint32_t n_projects;
-	uint32_t root_project;            /* VX_MAP_NONE when the root is not one (it needs a name; without tasks nothing selects it) */
+	/* VX_MAP_NONE when the root is not one (it needs a name; without tasks nothing selects
+	 * it) */
+	uint32_t root_project;
 	uint32_t root_files;              /* enum vx_dir_files of the root directory */
 	const struct vx_kv *root_scripts; /* of the root manifest, project or not */
 	uint32_t n_root_scripts;
@@ -143,10 +162,13 @@ struct vx_task {
 	uint32_t n_deps;
 	const uint32_t *dependents;
 	uint32_t n_dependents;
-	const uint32_t *key_deps; /* those of deps whose keys this key folds (inputs.tasks); all of deps by default */
+	/* those of deps whose keys this key folds (inputs.tasks); all of deps by default */
+	const uint32_t *key_deps;
 	uint32_t n_key_deps;
 	bool requested;
-	bool excluded; /* --exclude-dependencies: keyed as ever, since keys downstream fold it, but never probed, restored or run */
+	/* --exclude-dependencies: keyed as ever, since keys downstream fold it, but never probed,
+	 * restored or run */
+	bool excluded;
 };
 
 struct vx_graph {
@@ -155,7 +177,8 @@ struct vx_graph {
 	const uint32_t *topo; /* upstream first */
 };
 
-/* Runs nothing: has no exec, or is kept out by --exclude-dependencies. (Its key is another matter: that of an excluded task is a task's.) */
+/* Runs nothing: has no exec, or is kept out by --exclude-dependencies. (Its key is another matter:
+ * that of an excluded task is a task's.) */
 static inline bool vx_task_is_group(const struct vx_task *t)
 {
 	return !t->decl->has_exec || t->excluded;

@@ -1,18 +1,22 @@
 /* Single-producer single-consumer rings in shared memory.
  *
- * Two shapes share one idea: a fixed power-of-two area, two monotonic 64-bit cursors on cache lines of their own, the producer writes the item and
- * then publishes the tail (release), the consumer reads the tail (acquire), copies the item out, and then publishes the head. No lock: a process
+ * Two shapes share one idea: a fixed power-of-two area, two monotonic 64-bit cursors on cache lines
+ * of their own, the producer writes the item and then publishes the tail (release), the consumer
+ * reads the tail (acquire), copies the item out, and then publishes the head. No lock: a process
  * that dies in the middle leaves at most one unpublished item, which nobody sees.
  *
  *   vx_ring   items of one fixed size          (requests, completions)
  *   vx_bring  frames of a header and bytes     (captured output)
  *
- * Who writes what: `tail` and the items only the producer; `head` only the consumer; `mask`, `item_bytes` only the creator before anyone attaches.
- * A reader trusts nothing: cursors that differ by more than the capacity, or a frame length beyond what is published, are -EBADMSG, and the peer is
- * treated as lost. The creator's fields are compared with the build's own constants when a slot is attached (vx_slot_check in region.h). The idea is
- * that of PostgreSQL's shm_mq and of every kernel ring; nothing in shared memory is a pointer.
+ * Who writes what: `tail` and the items only the producer; `head` only the consumer; `mask`,
+ * `item_bytes` only the creator before anyone attaches. A reader trusts nothing: cursors that
+ * differ by more than the capacity, or a frame length beyond what is published, are -EBADMSG, and
+ * the peer is treated as lost. The creator's fields are compared with the build's own constants
+ * when a slot is attached (vx_slot_check in region.h). The idea is that of PostgreSQL's shm_mq and
+ * of every kernel ring; nothing in shared memory is a pointer.
  *
- * Sleeping is not the ring's business (eventfds and a flag, see region.h). Order: publish, then wake; announce sleep, look again, then sleep. */
+ * Sleeping is not the ring's business (eventfds and a flag, see region.h). Order: publish, then
+ * wake; announce sleep, look again, then sleep. */
 #ifndef VX_RING_H
 #define VX_RING_H
 
@@ -32,13 +36,15 @@ struct vx_ring {
 	_Alignas(VX_CACHE_LINE) unsigned char items[]; /* producer */
 };
 
-size_t vx_ring_bytes(uint32_t capacity, uint32_t item_bytes); /* size of the whole, a multiple of the cache line; capacity a power of two */
+/* size of the whole, a multiple of the cache line; capacity a power of two */
+size_t vx_ring_bytes(uint32_t capacity, uint32_t item_bytes);
 void vx_ring_init(struct vx_ring *r, uint32_t capacity, uint32_t item_bytes);
 int vx_ring_push(struct vx_ring *r, const void *item); /* 0, -EAGAIN when full, -EBADMSG */
 int vx_ring_pop(struct vx_ring *r, void *ret_item);    /* 1, 0 when empty, -EBADMSG */
 bool vx_ring_empty(const struct vx_ring *r);
 
-/* A frame: which task attempt wrote which bytes to which stream, and when. Frames start at multiples of 8 bytes and wrap as bytes do. */
+/* A frame: which task attempt wrote which bytes to which stream, and when. Frames start at
+ * multiples of 8 bytes and wrap as bytes do. */
 struct vx_frame {
 	uint32_t task; /* the scheduler's task index */
 	uint16_t attempt;
@@ -59,9 +65,13 @@ struct vx_bring {
 
 size_t vx_bring_bytes(uint32_t capacity);
 void vx_bring_init(struct vx_bring *r, uint32_t capacity);
-size_t vx_bring_space(const struct vx_bring *r);                                    /* payload bytes that fit in one frame now; 0 also when corrupt */
-size_t vx_bring_used(const struct vx_bring *r);                                     /* published and not yet taken, headers included */
-int vx_bring_push(struct vx_bring *r, const struct vx_frame *f, const void *bytes); /* 0, -EAGAIN, -EBADMSG */
-int vx_bring_pop(struct vx_bring *r, struct vx_frame *ret_frame, void *ret_bytes);  /* ret_bytes holds VX_FRAME_MAX; 1, 0, -EBADMSG */
+/* payload bytes that fit in one frame now; 0 also when corrupt */
+size_t vx_bring_space(const struct vx_bring *r);
+/* published and not yet taken, headers included */
+size_t vx_bring_used(const struct vx_bring *r);
+/* 0, -EAGAIN, -EBADMSG */
+int vx_bring_push(struct vx_bring *r, const struct vx_frame *f, const void *bytes);
+/* ret_bytes holds VX_FRAME_MAX; 1, 0, -EBADMSG */
+int vx_bring_pop(struct vx_bring *r, struct vx_frame *ret_frame, void *ret_bytes);
 
 #endif

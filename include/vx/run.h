@@ -3,8 +3,10 @@
  *   plan      workspace, configs, selection, graph (vx_cli_plan, sched/cli)
  *   vx_run    keys, probe, restore, dispatch, save, report, end (sched/loop)
  *
- * vx_run owns the process while it works: it takes the workspace lock, reads SIGINT, SIGTERM and SIGHUP through a signalfd, starts the fork server
- * when the first miss is known, and returns when everything has settled and nothing that it started is alive. It prints through the report only. */
+ * vx_run owns the process while it works: it takes the workspace lock, reads SIGINT, SIGTERM and
+ * SIGHUP through a signalfd, starts the fork server when the first miss is known, and returns when
+ * everything has settled and nothing that it started is alive. It prints through the report
+ * only. */
 #ifndef VX_RUN_H
 #define VX_RUN_H
 
@@ -29,8 +31,10 @@ struct vx_run_opts {
 	int32_t retry;      /* -1 not given */
 	int64_t timeout_ms; /* -1 not given */
 	bool no_cache, force;
-	bool no_inference;            /* turbo.json: variables that a framework is known to build into results do not count */
-	bool frozen;                  /* the workspace is what vx-lock.json says; nothing is read or evaluated for it */
+	/* turbo.json: variables that a framework is known to build into results do not count */
+	bool no_inference;
+	/* the workspace is what vx-lock.json says; nothing is read or evaluated for it */
+	bool frozen;
 	bool cache_read, cache_write; /* --cache */
 	const char *cache_dir;
 	bool exclude_deps;
@@ -39,11 +43,15 @@ struct vx_run_opts {
 	enum vx_dry dry;
 	int verbosity;
 	enum vx_sandbox_mode sandbox;
-	const char *summary_path;                                               /* --summarize; NULL not asked for */
-	const char *events_path, *profile_path, *report_html, *report_markdown; /* NULL: not asked for */
-	const char *stats_path;                                                 /* VX_STATS: counters of the run as JSON, for tests and benches */
+	/* --summarize; NULL not asked for */
+	const char *summary_path;
+	/* NULL: not asked for */
+	const char *events_path, *profile_path, *report_html, *report_markdown;
+	/* VX_STATS: counters of the run as JSON, for tests and benches */
+	const char *stats_path;
 	uint64_t start_ns;
-	const char *init_path, *bwrap_path, *shell_path; /* resolved once; bwrap and init may be NULL */
+	/* resolved once; bwrap and init may be NULL */
+	const char *init_path, *bwrap_path, *shell_path;
 };
 
 struct vx_snapshot;
@@ -55,15 +63,20 @@ struct vx_plan {
 	struct vx_workspace ws;
 	struct vx_selection sel;
 	struct vx_graph graph;
-	const char *root, *cwd;         /* canonical, absolute; root-relative */
-	struct vx_snapshot *snapshot;   /* memory of this plan (snapshot.h), for the keyer; NULL: of a kind that is not kept */
-	bool wants_files;               /* a keyer will be made: its files may be listed while the plan is made */
-	struct vx_ahead *ahead;         /* ... here; NULL: it lists them itself */
-	struct vx_unchanged *unchanged; /* memory of a run that had nothing to do (unchanged.h), for the next one; NULL: this run leaves none */
+	const char *root, *cwd; /* canonical, absolute; root-relative */
+	/* memory of this plan (snapshot.h), for the keyer; NULL: of a kind that is not kept */
+	struct vx_snapshot *snapshot;
+	/* a keyer will be made: its files may be listed while the plan is made */
+	bool wants_files;
+	struct vx_ahead *ahead; /* ... here; NULL: it lists them itself */
+	/* memory of a run that had nothing to do (unchanged.h), for the next one; NULL: this run
+	 * leaves none */
+	struct vx_unchanged *unchanged;
 };
 
-/* Before anything is planned, with p->root and p->cwd set: has this run nothing to do, as an earlier one found, with nothing changed since? Then it
- * has been reported as vx_run would have done, with exit code 0. */
+/* Before anything is planned, with p->root and p->cwd set: has this run nothing to do, as an
+ * earlier one found, with nothing changed since? Then it has been reported as vx_run would have
+ * done, with exit code 0. */
 bool vx_run_unchanged(const struct vx_run_opts *o, struct vx_plan *p);
 
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
@@ -75,23 +88,30 @@ struct vx_store;
 
 /* A task as --dry and --summarize show it. The caller owns the value. */
 struct vx_task_view {
-	const struct vx_keyer *keyer;                  /* NULL: no hash, inputs nor key */
-	const char *store_dir, *cache_status, *reason; /* reason: why --affected chose it, or NULL */
-	bool stable, full;                             /* stable: the key holds whatever runs; full: inputs, key parts and sandbox too */
+	const struct vx_keyer *keyer; /* NULL: no hash, inputs nor key */
+	/* reason: why --affected chose it, or NULL */
+	const char *store_dir, *cache_status, *reason;
+	/* stable: the key holds whatever runs; full: inputs, key parts and sandbox too */
+	bool stable, full;
 	uint64_t predicted_ns;
 };
-struct vx_json *vx_run_task_json(const struct vx_plan *p, uint32_t task, const struct vx_task_view *v, struct vx_arena *a);
+struct vx_json *vx_run_task_json(
+	const struct vx_plan *p, uint32_t task, const struct vx_task_view *v, struct vx_arena *a);
 
 struct vx_key_memory;
 /* The store as the key module's memory; nothing is remembered when it cannot be written. */
 struct vx_key_memory vx_run_key_memory(struct vx_store *s);
 
-/* What a task's sandbox is resolved from; lists live in the arena. The same value is sent to the worker and shown by --dry=full. */
-void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir, struct vx_arena *a, struct vx_sbx_spec *ret);
+/* What a task's sandbox is resolved from; lists live in the arena. The same value is sent to the
+ * worker and shown by --dry=full. */
+void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir,
+	struct vx_arena *a, struct vx_sbx_spec *ret);
 
-/* CPUs this process may use: affinity and cgroup quota (v1 and v2, ancestors included), never below 1. */
+/* CPUs this process may use: affinity and cgroup quota (v1 and v2, ancestors included), never below
+ * 1. */
 uint32_t vx_cpu_count(void);
-/* Memory a run may count on: the tightest cgroup limit's free part or the machine's available memory. */
+/* Memory a run may count on: the tightest cgroup limit's free part or the machine's available
+ * memory. */
 uint64_t vx_memory_free(void);
 /* "4", "50%", NULL (all CPUs) to slots. */
 int vx_concurrency(const char *text, uint32_t *ret, struct vx_err *err);

@@ -1,12 +1,15 @@
 /* The sandbox request: what a task may touch, as a pure value.
  *
  *   declaration (config)  ->  spec (resolved by the scheduler, travels in the descriptor)
- *   spec + facts          ->  request (mounts, walls, placeholders, environment), by vx_sbx_resolve: no system call of its own
+ *   spec + facts          ->  request (mounts, walls, placeholders, environment), by
+ *                         vx_sbx_resolve: no system call of its own
  *   request               ->  tree builder and a backend (worker/box)
  *
- * vx_sbx_resolve asks the file system only through struct vx_sbx_facts, so that unit tests drive it with a fake one. It is linked into the scheduler
- * (--dry=full, write reach) and into the worker (the real thing, when the task starts, since read globs expand then). It knows nothing of bubblewrap.
- * The rules are those of docs/sandbox.md. Everything returned lives in the arena passed in. */
+ * vx_sbx_resolve asks the file system only through struct vx_sbx_facts, so that unit tests drive it
+ * with a fake one. It is linked into the scheduler (--dry=full, write reach) and into the worker
+ * (the real thing, when the task starts, since read globs expand then). It knows nothing of
+ * bubblewrap. The rules are those of docs/sandbox.md. Everything returned lives in the arena passed
+ * in. */
 #ifndef VX_SANDBOX_H
 #define VX_SANDBOX_H
 
@@ -20,7 +23,8 @@ struct vx_arena;
 struct vx_err;
 struct vx_json;
 
-/* exec.sandbox as written. Lists keep the file's order. Validated at load (hosts, ports, empties). */
+/* exec.sandbox as written. Lists keep the file's order. Validated at load (hosts, ports,
+ * empties). */
 struct vx_sbx_decl {
 	struct vx_strs read, write;       /* allow.read, allow.write */
 	bool net_all, unix_all, bind_all; /* `true` */
@@ -37,39 +41,57 @@ struct vx_sbx_decl {
 /* A workspace package that node_modules may link to. */
 struct vx_sbx_package {
 	const char *name, *dir; /* dir relative to the root */
-	bool keyed;             /* the task's key folds a task of this project, directly or through upstream keys */
+	/* the task's key folds a task of this project, directly or through upstream keys */
+	bool keyed;
 };
 
 /* What the scheduler knows and a worker cannot find out. */
 struct vx_sbx_spec {
 	struct vx_sbx_decl decl;
-	const char *root;                      /* canonical workspace root */
-	const char *project_dir;               /* relative to the root; "." for the root project */
-	struct vx_strs nested;                 /* directories of projects nested in this one, relative to the root */
-	struct vx_strs store_dirs;             /* canonical: the cache directory and whatever else of ours must stay hidden */
-	const struct vx_sbx_package *packages; /* all members of the workspace that a link may name */
+	const char *root;        /* canonical workspace root */
+	const char *project_dir; /* relative to the root; "." for the root project */
+	/* directories of projects nested in this one, relative to the root */
+	struct vx_strs nested;
+	/* canonical: the cache directory and whatever else of ours must stay hidden */
+	struct vx_strs store_dirs;
+	/* all members of the workspace that a link may name */
+	const struct vx_sbx_package *packages;
 	uint32_t n_packages;
-	bool narrow;            /* the task has `cache` and is not persistent: only keyed packages are granted */
-	const char *home;       /* HOME of who started vx; "" none */
-	const char *record_dir; /* .vx/sweep: where what was created is written down for the next run's sweep */
-	bool weaker;            /* every sandboxed task of the run accepts the nested profile: used where no /proc can be mounted, and only there */
+	/* the task has `cache` and is not persistent: only keyed packages are granted */
+	bool narrow;
+	const char *home; /* HOME of who started vx; "" none */
+	/* .vx/sweep: where what was created is written down for the next run's sweep */
+	const char *record_dir;
+	/* every sandboxed task of the run accepts the nested profile: used where no /proc can be
+	 * mounted, and only there */
+	bool weaker;
 };
 
-/* How the resolver asks about the file system. Every path given is absolute and, its last component aside, free of links (the resolver follows links
- * itself). Return -errno. `self` is passed through. */
+/* How the resolver asks about the file system. Every path given is absolute and, its last component
+ * aside, free of links (the resolver follows links itself). Return -errno. `self` is passed
+ * through. */
 enum vx_fact_type { VX_FACT_NONE, VX_FACT_FILE, VX_FACT_DIR, VX_FACT_LINK, VX_FACT_OTHER };
 struct vx_sbx_facts {
 	void *self;
-	int (*lstat)(void *self, const char *path, enum vx_fact_type *ret_type, uid_t *ret_uid, mode_t *ret_mode); /* absent: 0 and NONE */
-	int (*list)(void *self, const char *dir, struct vx_arena *a, struct vx_strs *ret);                         /* names, any order */
+	/* absent: 0 and NONE */
+	int (*lstat)(void *self, const char *path, enum vx_fact_type *ret_type, uid_t *ret_uid,
+		mode_t *ret_mode);
+	/* names, any order */
+	int (*list)(void *self, const char *dir, struct vx_arena *a, struct vx_strs *ret);
 	int (*readlink)(void *self, const char *path, struct vx_arena *a, char **ret);
-	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret); /* small files: a worktree's .git */
-	/* Every entry below `dir`, a directory before what it holds, in any other order; links are not followed. `look` (the directory's path, the
-	 * same pointer for all its entries; a name; its type) says whether to enter. An absent `dir` is empty; what belongs to others and may not be
-	 * read is left out. -EACCES for what may not be read and is our own (it could be opened by who runs as us), -EFBIG beyond VX_MAX_FILES. */
-	int (*walk)(void *self, const char *dir, bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type), void *arg);
+	/* small files: a worktree's .git */
+	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret);
+	/* Every entry below `dir`, a directory before what it holds, in any other order; links are
+	 * not followed. `look` (the directory's path, the same pointer for all its entries; a name;
+	 * its type) says whether to enter. An absent `dir` is empty; what belongs to others and may
+	 * not be read is left out. -EACCES for what may not be read and is our own (it could be
+	 * opened by who runs as us), -EFBIG beyond VX_MAX_FILES. */
+	int (*walk)(void *self, const char *dir,
+		bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type),
+		void *arg);
 	uid_t uid;           /* who runs the task */
-	const char *pw_home; /* the home directory that the user database knows for uid; NULL or "" none. Its credentials are hidden, too */
+	const char *pw_home; /* the home directory that the user database knows for uid; NULL or ""
+				none. Its credentials are hidden, too */
 };
 struct vx_sbx_facts vx_sbx_real_facts(void); /* the file system as this process sees it, its uid */
 
@@ -102,19 +124,22 @@ struct vx_mount {
 	mode_t mode; /* of a TMPFS */
 };
 
-/* Something made on the host so that a write grant has something to bind; swept after the attempt when untouched. */
+/* Something made on the host so that a write grant has something to bind; swept after the attempt
+ * when untouched. */
 struct vx_placeholder {
 	const char *path; /* absolute */
 	const char *grant;
 	bool is_dir;
-	bool outside; /* outside the project: only directories, failing to make it is no error by itself */
+	/* outside the project: only directories, failing to make it is no error by itself */
+	bool outside;
 };
 
 struct vx_withheld { /* a linked package that the key does not answer for */
 	const char *link, *target, *package;
 };
 
-struct vx_skeleton {                    /* a symlink or directory that must show inside the wall for grants to be reachable */
+/* a symlink or directory that must show inside the wall for grants to be reachable */
+struct vx_skeleton {
 	const char *path, *link_target; /* link_target NULL: a directory */
 };
 
@@ -127,7 +152,9 @@ struct vx_sbx_request {
 	uint32_t n_skeleton;
 	const struct vx_withheld *withheld;
 	uint32_t n_withheld;
-	struct vx_strs deny_in;    /* write grants that are looked through after the attempt: a name that no task may write, and that ... */
+	/* write grants that are looked through after the attempt: a name that no task may write,
+	 * and that ... */
+	struct vx_strs deny_in;
 	struct vx_strs deny_known; /* ... was not there before, fails the task and is removed */
 	bool git_config;           /* .git/config is not among those names */
 	const char *wall;          /* the hidden workspace root */
@@ -142,14 +169,18 @@ struct vx_sbx_request {
 	bool weaker;  /* the nested profile: the host's /proc, read-only, instead of an own one */
 };
 
-/* Assembles the request. Refusals (walls, escapes, a grant that cannot be written) are -EPERM with the reason, before anything is created. */
-int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_arena *a, struct vx_sbx_request *ret, struct vx_err *err);
+/* Assembles the request. Refusals (walls, escapes, a grant that cannot be written) are -EPERM with
+ * the reason, before anything is created. */
+int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_arena *a,
+	struct vx_sbx_request *ret, struct vx_err *err);
 
-/* Where the grants let a command write undeclared files; docs/keys.md, "When a key is taken". From what would be bound, not from how it is spelled. */
+/* Where the grants let a command write undeclared files; docs/keys.md, "When a key is taken". From
+ * what would be bound, not from how it is spelled. */
 enum vx_reach { VX_REACH_NONE, VX_REACH_PROJECT, VX_REACH_WORKSPACE };
-/* `fingerprint` are root-relative names of fingerprint files; *ret_fingerprint is true when a write grant covers one. When unsure: the wider answer.
- * */
-enum vx_reach vx_sbx_reach(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_strs fingerprint, bool *ret_fingerprint);
+/* `fingerprint` are root-relative names of fingerprint files; *ret_fingerprint is true when a write
+ * grant covers one. When unsure: the wider answer. */
+enum vx_reach vx_sbx_reach(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f,
+	struct vx_strs fingerprint, bool *ret_fingerprint);
 
 /* For --dry=full. The caller owns the value. */
 struct vx_json *vx_sbx_request_json(const struct vx_sbx_request *r);

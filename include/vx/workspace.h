@@ -1,4 +1,5 @@
-/* Finding the workspace and its projects. Rules: docs/config.md, "Workspace root and projects". Reads files, runs nothing. */
+/* Finding the workspace and its projects. Rules: docs/config.md, "Workspace root and projects".
+ * Reads files, runs nothing. */
 #ifndef VX_WORKSPACE_H
 #define VX_WORKSPACE_H
 
@@ -7,13 +8,15 @@
 struct vx_arena;
 struct vx_err;
 
-/* The workspace that claims `start` (absolute or relative to the cwd). *ret_root is canonical. -ENOENT when there is none above it. */
+/* The workspace that claims `start` (absolute or relative to the cwd). *ret_root is canonical.
+ * -ENOENT when there is none above it. */
 int vx_workspace_find(const char *start, struct vx_arena *a, char **ret_root, struct vx_err *err);
 
-/* Lists members, reads manifests, makes package edges, sorts projects by directory. Tasks stay empty (config.h fills
- * them), and settings too but for `turbo`: there is a turbo.json at the root and no configuration of vx's own anywhere. The root is then called "//".
- * */
-int vx_workspace_load(const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err);
+/* Lists members, reads manifests, makes package edges, sorts projects by directory. Tasks stay
+ * empty (config.h fills them), and settings too but for `turbo`: there is a turbo.json at the root
+ * and no configuration of vx's own anywhere. The root is then called "//". */
+int vx_workspace_load(
+	const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err);
 
 /* The project whose directory holds `dir` most narrowly; VX_MAP_NONE when none does. */
 uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir);
@@ -21,7 +24,8 @@ uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir)
 /* The enum vx_dir_files of a name; 0 for one that planning does not care about. */
 uint32_t vx_dir_file_bit(const char *name, size_t len);
 
-/* Semantic versions, node-semver's grammar: does `version` satisfy `range`? false also for what does not parse. */
+/* Semantic versions, node-semver's grammar: does `version` satisfy `range`? false also for what
+ * does not parse. */
 bool vx_semver_satisfies(const char *version, const char *range);
 
 #endif

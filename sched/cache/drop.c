@@ -1,5 +1,6 @@
-/* Dropping what was found damaged. Other processes save meanwhile, perhaps the very same: rows go in one transaction, and the file in a second one, each after another
- * look at whether it is still what was found. A save checks within its own transaction that its file is there. */
+/* Dropping what was found damaged. Other processes save meanwhile, perhaps the very same: rows go
+ * in one transaction, and the file in a second one, each after another look at whether it is still
+ * what was found. A save checks within its own transaction that its file is there. */
 #include "store_int.h"
 
 #include "vx/arena.h"
@@ -20,17 +21,20 @@ struct drop {
 	uint32_t n, cap;
 };
 
-/* Is the file the one that was found damaged, or still missing? In a segment: does the artifact still lie where it was looked for, and is it still not whole? */
+/* Is the file the one that was found damaged, or still missing? In a segment: does the artifact
+ * still lie where it was looked for, and is it still not whole? */
 static bool still_bad(struct vx_tx *t, const struct drop *d)
 {
 	struct stat st;
 	struct vx_place now;
 	if (d->e->segment)
-		return vx_place_get(t, &d->e->artifact, &now) == 0 && now.segment == d->e->segment && now.off == d->e->offset &&
+		return vx_place_get(t, &d->e->artifact, &now) == 0 &&
+		       now.segment == d->e->segment && now.off == d->e->offset &&
 		       !vx_place_whole(d->s, &now, &d->e->artifact);
 	if (fstatat(d->s->a_fd, d->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT;
-	return d->seen && st.st_ino == d->seen->st_ino && st.st_ctim.tv_sec == d->seen->st_ctim.tv_sec &&
+	return d->seen && st.st_ino == d->seen->st_ino &&
+	       st.st_ctim.tv_sec == d->seen->st_ctim.tv_sec &&
 	       st.st_ctim.tv_nsec == d->seen->st_ctim.tv_nsec;
 }
 
@@ -42,7 +46,8 @@ static int find(void *arg, const void *key, size_t key_n, const void *val, size_
 	if (!ok || key_n != sizeof k.b)
 		return 0;
 	memcpy(k.b, key, sizeof k.b);
-	if (vx_row_decode(&k, val, n, &row) < 0 || !row.e.artifact_bytes || !vx_digest_equal(&row.e.artifact, &d->e->artifact))
+	if (vx_row_decode(&k, val, n, &row) < 0 || !row.e.artifact_bytes ||
+		!vx_digest_equal(&row.e.artifact, &d->e->artifact))
 		return 0;
 	if (d->n == d->cap) {
 		d->cap = d->cap ? d->cap * 2 : 16;
@@ -69,7 +74,8 @@ static int drop_rows(struct vx_tx *t, void *arg)
 static int drop_file(struct vx_tx *t, void *arg)
 {
 	struct drop *d = arg;
-	return still_bad(t, d) && unlinkat(d->s->a_fd, d->path, 0) < 0 && errno != ENOENT ? -errno : 0;
+	return still_bad(t, d) && unlinkat(d->s->a_fd, d->path, 0) < 0 && errno != ENOENT ? -errno
+											  : 0;
 }
 
 int vx_store_drop(struct vx_store *s, const struct vx_entry *e, const struct stat *seen)

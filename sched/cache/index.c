@@ -32,7 +32,9 @@ struct vx_index {
 	bool write, sync;
 	atomic_bool checked; /* its pages, by this process */
 	atomic_bool damaged;
-	atomic_bool broken; /* LMDB was left in the middle of a step: what it holds is not touched again, not even to free it */
+	/* LMDB was left in the middle of a step: what it holds is not touched again, not even to
+	 * free it */
+	atomic_bool broken;
 	atomic_uint_fast64_t commits, bad_rows;
 	pthread_rwlock_t map; /* read: a transaction is open; write: the map is being resized */
 };
@@ -45,7 +47,8 @@ struct vx_tx {
 	bool full; /* MDB_MAP_FULL was seen */
 };
 
-static const char *const db_names[VX_DBS] = {"meta", "entries", "snaps", "history", "blobs", "places"};
+static const char *const db_names[VX_DBS] = {
+	"meta", "entries", "snaps", "history", "blobs", "places"};
 
 /* ---- faults ---- */
 
@@ -63,15 +66,19 @@ static void on_fault(int sig, siginfo_t *si, void *uc)
 		old->sa_handler(sig);
 	} else {
 		struct sigaction dfl = {.sa_handler = SIG_DFL};
-		sigaction(sig, &dfl, NULL); /* the instruction faults again and the default does its work */
+		/* the instruction faults again and the default does its work */
+		sigaction(sig, &dfl, NULL);
 	}
 }
 
-/* Anew with every opening: whoever set a handler of his own meanwhile becomes the one who is handed what is not ours. */
+/* Anew with every opening: whoever set a handler of his own meanwhile becomes the one who is handed
+ * what is not ours. */
 static void install_handlers(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	struct sigaction sa = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK}, now;
+	struct sigaction sa = {.sa_sigaction = on_fault,
+				 .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK},
+			 now;
 	pthread_mutex_lock(&lock);
 	if (sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_sigaction != on_fault)
 		sigaction(SIGSEGV, &sa, &old_segv);
@@ -252,7 +259,8 @@ static int open_env(struct call *c)
 	unsigned flags = MDB_NOTLS | (ix->write ? (ix->sync ? 0 : MDB_NOMETASYNC) : MDB_RDONLY);
 	if (!rc)
 		rc = mdb_env_open(ix->env, ix->dir, flags, 0666);
-	if (rc == EACCES && !ix->write) { /* not even its lock file may be written: rows check themselves */
+	/* not even its lock file may be written: rows check themselves */
+	if (rc == EACCES && !ix->write) {
 		mdb_env_close(ix->env);
 		ix->env = NULL;
 		if ((rc = mdb_env_create(&ix->env)) == 0) {
@@ -299,7 +307,8 @@ static bool is_odd(const char *dir, const char *name)
 	return lstat(p, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-static int open_once(const char *dir, bool write, bool sync, uint64_t map_bytes, struct vx_index **ret)
+static int open_once(
+	const char *dir, bool write, bool sync, uint64_t map_bytes, struct vx_index **ret)
 {
 	if (is_odd(dir, "data.mdb") || is_odd(dir, "lock.mdb"))
 		return -EBADMSG;
@@ -315,7 +324,8 @@ static int open_once(const char *dir, bool write, bool sync, uint64_t map_bytes,
 		r = guarded(open_env, &c);
 		if ((r != -ENOMEM && r != -ENOSPC) || map < (16U << 20) || map_bytes)
 			break;
-		mdb_env_close(ix->env); /* address space is limited here: a smaller map, grown when needed */
+		/* address space is limited here: a smaller map, grown when needed */
+		mdb_env_close(ix->env);
 		ix->env = NULL;
 		map /= 8;
 	}
@@ -337,7 +347,8 @@ static int put_aside(const char *parent, const char *dir, const char *marker)
 	char aside[PATH_MAX + 64];
 	struct timespec ts;
 	clock_gettime(CLOCK_REALTIME, &ts);
-	snprintf(aside, sizeof aside, "%s/tmp/damaged-%lld-%d", parent, (long long)ts.tv_sec, (int)getpid());
+	snprintf(aside, sizeof aside, "%s/tmp/damaged-%lld-%d", parent, (long long)ts.tv_sec,
+		(int)getpid());
 	int r = vx_mkdir_p(AT_FDCWD, dir, 0777);
 	if (r == 0 && rename(dir, aside) < 0)
 		r = -errno;
@@ -346,7 +357,8 @@ static int put_aside(const char *parent, const char *dir, const char *marker)
 	return r;
 }
 
-int vx_index_open(const char *parent, bool write, bool sync, uint64_t map_bytes, struct vx_index **ret, bool *ret_aside)
+int vx_index_open(const char *parent, bool write, bool sync, uint64_t map_bytes,
+	struct vx_index **ret, bool *ret_aside)
 {
 	install_handlers();
 	char dir[PATH_MAX], marker[PATH_MAX + 16];
@@ -359,7 +371,9 @@ int vx_index_open(const char *parent, bool write, bool sync, uint64_t map_bytes,
 		return -EBADMSG;
 	if (!write && stat(dir, &st) < 0)
 		return errno == ENOENT ? -EROFS : -errno;
-	int r = marked ? -EBADMSG : write && stat(dir, &st) < 0 ? vx_mkdir_p(AT_FDCWD, dir, 0777) : 0;
+	int r = marked                        ? -EBADMSG
+		: write && stat(dir, &st) < 0 ? vx_mkdir_p(AT_FDCWD, dir, 0777)
+					      : 0;
 	if (r == 0)
 		r = open_once(dir, write, sync, map_bytes, ret);
 	if (r == -EBADMSG && write && put_aside(parent, dir, marker) == 0) {
@@ -395,8 +409,9 @@ bool vx_index_in_place(const struct vx_index *ix)
 	struct stat mine, there;
 	int fd;
 	snprintf(p, sizeof p, "%s/data.mdb", ix->dir);
-	return !atomic_load(&ix->damaged) && mdb_env_get_fd(ix->env, &fd) == 0 && fstat(fd, &mine) == 0 && lstat(p, &there) == 0 &&
-	       mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+	return !atomic_load(&ix->damaged) && mdb_env_get_fd(ix->env, &fd) == 0 &&
+	       fstat(fd, &mine) == 0 && lstat(p, &there) == 0 && mine.st_ino == there.st_ino &&
+	       mine.st_dev == there.st_dev;
 }
 
 uint64_t vx_index_commits(const struct vx_index *ix)
@@ -442,7 +457,8 @@ static int resize_map(struct vx_index *ix, bool grow)
 
 static int step_begin(struct call *c)
 {
-	return code(mdb_txn_begin(c->ix->env, NULL, c->t->ix->write && c->arg ? 0 : MDB_RDONLY, &c->t->txn));
+	return code(mdb_txn_begin(
+		c->ix->env, NULL, c->t->ix->write && c->arg ? 0 : MDB_RDONLY, &c->t->txn));
 }
 
 /* Before the first change: see pages.h. */
@@ -487,7 +503,8 @@ static int step_abort(struct call *c)
 }
 
 /* One attempt, under the map's read lock. */
-static int attempt(struct vx_index *ix, bool write, int (*fn)(struct vx_tx *t, void *arg), void *arg, bool *ret_full)
+static int attempt(struct vx_index *ix, bool write, int (*fn)(struct vx_tx *t, void *arg),
+	void *arg, bool *ret_full)
 {
 	struct vx_tx t = {.ix = ix};
 	struct call begin = {.ix = ix, .t = &t, .arg = write ? ix : NULL};
@@ -505,7 +522,9 @@ static int attempt(struct vx_index *ix, bool write, int (*fn)(struct vx_tx *t, v
 		r = k < 0 ? k : r;
 		if (k == 0)
 			atomic_fetch_add(&ix->commits, 1);
-	} else if (t.txn && !run.broke) { /* cursors of a step that was left lie on a stack that is gone: such a transaction goes with its thread */
+	} else if (t.txn && !run.broke) {
+		/* cursors of a step that was left lie on a stack that is gone: such a transaction
+		 * goes with its thread */
 		guarded(step_abort, &run);
 	}
 	free(t.scratch);
@@ -513,7 +532,8 @@ static int attempt(struct vx_index *ix, bool write, int (*fn)(struct vx_tx *t, v
 	return r;
 }
 
-static int transact(struct vx_index *ix, bool write, int (*fn)(struct vx_tx *t, void *arg), void *arg)
+static int transact(
+	struct vx_index *ix, bool write, int (*fn)(struct vx_tx *t, void *arg), void *arg)
 {
 	for (int tries = 0;; tries++) {
 		if (atomic_load(&ix->damaged))
@@ -559,7 +579,8 @@ uint64_t vx_tx_count(struct vx_tx *t, enum vx_db db)
 	return st.ms_entries;
 }
 
-int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void **ret, size_t *ret_n)
+int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void **ret,
+	size_t *ret_n)
 {
 	MDB_val k = {key_n, (void *)(uintptr_t)key}, v;
 	if (t->ix->absent[db])
@@ -580,7 +601,8 @@ int vx_tx_get(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, con
 	return 0;
 }
 
-int vx_tx_put(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void *val, size_t n)
+int vx_tx_put(
+	struct vx_tx *t, enum vx_db db, const void *key, size_t key_n, const void *val, size_t n)
 {
 	vx_assert(key_n <= VX_INDEX_KEY_BYTES);
 	if (t->scratch_cap < n + SUM_BYTES) {
@@ -605,7 +627,9 @@ int vx_tx_del(struct vx_tx *t, enum vx_db db, const void *key, size_t key_n)
 	return rc == MDB_NOTFOUND ? 0 : code(rc);
 }
 
-int vx_tx_each(struct vx_tx *t, enum vx_db db, int (*fn)(void *arg, const void *key, size_t key_n, const void *val, size_t n, bool ok), void *arg)
+int vx_tx_each(struct vx_tx *t, enum vx_db db,
+	int (*fn)(void *arg, const void *key, size_t key_n, const void *val, size_t n, bool ok),
+	void *arg)
 {
 	MDB_cursor *cur;
 	if (t->ix->absent[db])
@@ -623,7 +647,8 @@ int vx_tx_each(struct vx_tx *t, enum vx_db db, int (*fn)(void *arg, const void *
 			memcpy(&s, v.mv_data, SUM_BYTES);
 			ok = s == sum(db, k.mv_data, k.mv_size, p, v.mv_size - SUM_BYTES);
 		}
-		r = fn(arg, k.mv_data, k.mv_size, ok ? p : NULL, ok ? v.mv_size - SUM_BYTES : 0, ok);
+		r = fn(arg, k.mv_data, k.mv_size, ok ? p : NULL, ok ? v.mv_size - SUM_BYTES : 0,
+			ok);
 	}
 	mdb_cursor_close(cur);
 	return r ? r : rc == MDB_NOTFOUND ? 0 : code(rc);

@@ -62,7 +62,8 @@ static int wait_holder(pid_t pid, int cancel_fd)
 	return cancel_fd >= 0 && p[0].revents ? -ECANCELED : 0;
 }
 
-int vx_workspace_lock(const char *root, int cancel_fd, void (*waiting)(void *arg, const char *holder), void *arg, int *ret_fd, struct vx_err *err)
+int vx_workspace_lock(const char *root, int cancel_fd,
+	void (*waiting)(void *arg, const char *holder), void *arg, int *ret_fd, struct vx_err *err)
 {
 	struct vx_err why;
 	int dir = make_own_dir(root, &why);
@@ -99,7 +100,8 @@ int vx_workspace_lock(const char *root, int cancel_fd, void (*waiting)(void *arg
 		told = true;
 		if (wait_holder(pid, cancel_fd) < 0) {
 			vx_close(fd);
-			return vx_err_set(err, -ECANCELED, "interrupted while waiting for %s", holder);
+			return vx_err_set(
+				err, -ECANCELED, "interrupted while waiting for %s", holder);
 		}
 	}
 	char text[64];

@@ -19,7 +19,8 @@ enum kind { FREE_LIST, MAIN, NAMED };
 struct walk {
 	const unsigned char *file;
 	uint64_t pages; /* whole pages that the file has */
-	uint64_t last;  /* the last page that is or was in use: freed ones at the end may never have been written */
+	/* the last page that is or was in use: freed ones at the end may never have been written */
+	uint64_t last;
 	uint32_t page_bytes;
 	uint8_t *seen; /* a bit each */
 };
@@ -59,7 +60,9 @@ static const unsigned char *page_of(struct walk *w, uint64_t number, unsigned ki
 {
 	const unsigned char *p = w->file + number * w->page_bytes;
 
-	return number < w->pages && mark(w, number) && u64(p) == number && u16(p + 10) == kind ? p : NULL;
+	return number < w->pages && mark(w, number) && u64(p) == number && u16(p + 10) == kind
+		       ? p
+		       : NULL;
 }
 
 static bool check_tree(struct walk *w, const unsigned char *db, enum kind kind);
@@ -81,7 +84,8 @@ static bool check_free(struct walk *w, const unsigned char *list, size_t n)
 	return true;
 }
 
-/* A value that is too long for a leaf lies in pages of its own, one after the other, with one header. */
+/* A value that is too long for a leaf lies in pages of its own, one after the other, with one
+ * header. */
 static const unsigned char *big_value(struct walk *w, uint64_t number, uint64_t n)
 {
 	const unsigned char *p = page_of(w, number, OVERFLOW);
@@ -104,7 +108,8 @@ static bool check_leaf_node(struct walk *w, const unsigned char *node, size_t ro
 
 	if (flags & ~(unsigned)(kind == MAIN ? NODE_BIG | NODE_DB : NODE_BIG))
 		return false;
-	if (NODE_HEADER + key + (flags & NODE_BIG ? 8 : n) > room || (kind == FREE_LIST && key != 8))
+	if (NODE_HEADER + key + (flags & NODE_BIG ? 8 : n) > room ||
+		(kind == FREE_LIST && key != 8))
 		return false;
 	if (flags & NODE_DB)
 		return flags == NODE_DB && n == DB_BYTES && check_tree(w, value, NAMED);
@@ -118,7 +123,8 @@ static bool check_page(struct walk *w, uint64_t number, unsigned depth, enum kin
 	const unsigned char *p = page_of(w, number, depth > 1 ? BRANCH : LEAF);
 	unsigned lower = p != NULL ? u16(p + 12) : 0, upper = p != NULL ? u16(p + 14) : 0;
 
-	if (lower < PAGE_HEADER || lower > upper || upper > w->page_bytes || lower % 2 != 0 || (depth > 1 && lower == PAGE_HEADER))
+	if (lower < PAGE_HEADER || lower > upper || upper > w->page_bytes || lower % 2 != 0 ||
+		(depth > 1 && lower == PAGE_HEADER))
 		return false;
 	for (unsigned at = PAGE_HEADER; at < lower; at += 2) {
 		unsigned offset = u16(p + at);
@@ -130,7 +136,9 @@ static bool check_page(struct walk *w, uint64_t number, unsigned depth, enum kin
 		if (depth == 1) {
 			if (!check_leaf_node(w, node, room, kind))
 				return false;
-		} else if (NODE_HEADER + (size_t)u16(node + 6) > room || !check_page(w, u32(node) | (uint64_t)u16(node + 4) << 32, depth - 1, kind)) {
+		} else if (NODE_HEADER + (size_t)u16(node + 6) > room ||
+			   !check_page(
+				   w, u32(node) | (uint64_t)u16(node + 4) << 32, depth - 1, kind)) {
 			return false;
 		}
 	}
@@ -152,17 +160,20 @@ static bool check_tree(struct walk *w, const unsigned char *db, enum kind kind)
 int vx_pages_check(const unsigned char *file, size_t n, uint32_t page_bytes, uint64_t txn)
 {
 	struct walk w = {.file = file, .pages = n / page_bytes, .page_bytes = page_bytes};
-	const unsigned char *meta = file + (txn - 1) % 2 * page_bytes; /* the newer of the two: they take turns */
+	/* the newer of the two: they take turns */
+	const unsigned char *meta = file + (txn - 1) % 2 * page_bytes;
 	bool good;
 
-	if (w.pages < 2 || page_bytes < VX_META_BYTES || u64(meta + VX_META_COMMIT) != txn - 1 || u32(meta + VX_META_DBS) != page_bytes)
+	if (w.pages < 2 || page_bytes < VX_META_BYTES || u64(meta + VX_META_COMMIT) != txn - 1 ||
+		u32(meta + VX_META_DBS) != page_bytes)
 		return txn == 1 && n == 0 ? 0 : -EBADMSG;
 	w.last = u64(meta + VX_META_LAST);
 	if (w.last > UINT32_MAX)
 		return -EFBIG;
 	w.seen = vx_xcalloc(1, w.last / 8 + 1);
 	/* the free list last: its pages are those that the others are not */
-	good = check_tree(&w, meta + VX_META_DBS + DB_BYTES, MAIN) && check_tree(&w, meta + VX_META_DBS, FREE_LIST);
+	good = check_tree(&w, meta + VX_META_DBS + DB_BYTES, MAIN) &&
+	       check_tree(&w, meta + VX_META_DBS, FREE_LIST);
 	free(w.seen);
 	return good ? 0 : -EBADMSG;
 }

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STAT_SHARE 512 /* artifacts that one thread looks for: below this a thread costs more than it saves */
+/* artifacts that one thread looks for: below this a thread costs more than it saves */
+#define STAT_SHARE 512
 #define STAT_THREADS 4
 
 size_t vx_store_id_key(const struct vx_store *s, const char *id, uint8_t ret[VX_INDEX_KEY_BYTES])
@@ -34,7 +35,8 @@ size_t vx_store_id_key(const struct vx_store *s, const char *id, uint8_t ret[VX_
 
 bool vx_store_usable_row(const struct vx_store *s, const struct vx_row *r)
 {
-	return r->e.portable || (r->made_in_n == strlen(s->workspace) && memcmp(r->made_in, s->workspace, r->made_in_n) == 0);
+	return r->e.portable || (r->made_in_n == strlen(s->workspace) &&
+					memcmp(r->made_in, s->workspace, r->made_in_n) == 0);
 }
 
 /* ---- probing ---- */
@@ -73,15 +75,18 @@ static int probe_rows(struct vx_tx *t, void *arg)
 		int r = vx_tx_get(t, VX_DB_ENTRIES, p->keys[i].b, 32, &v, &n);
 		if (r < 0 && r != -ENOENT)
 			return r;
-		if (r < 0 || vx_row_decode(&p->keys[i], v, n, &row) < 0 || !vx_store_usable_row(p->s, &row))
+		if (r < 0 || vx_row_decode(&p->keys[i], v, n, &row) < 0 ||
+			!vx_store_usable_row(p->s, &row))
 			continue;
 		struct vx_place place;
-		bool small = row.e.artifact_bytes && row.e.artifact_bytes <= VX_SEGMENT_ARTIFACT_BYTES;
+		bool small =
+			row.e.artifact_bytes && row.e.artifact_bytes <= VX_SEGMENT_ARTIFACT_BYTES;
 		r = small ? vx_place_get(t, &row.e.artifact, &place) : -ENOENT;
 		if (r < 0 && r != -ENOENT)
 			return r;
 		if (r == 0) {
-			if (place.bytes != row.e.artifact_bytes || !vx_segment_holds(p->s, &p->sizes, &place))
+			if (place.bytes != row.e.artifact_bytes ||
+				!vx_segment_holds(p->s, &p->sizes, &place))
 				continue;
 			row.e.segment = place.segment;
 			row.e.offset = place.off;
@@ -90,18 +95,21 @@ static int probe_rows(struct vx_tx *t, void *arg)
 		p->ret[i] = row.e;
 		p->log_file_bytes[i] = row.log_kind == VX_LOG_FILE ? row.log_file_bytes : 0;
 		p->log_digest[i] = row.log_digest;
-		if (p->s->write && (row.used_ns + VX_USED_GRAIN_NS < p->now || row.used_ns > p->now))
+		if (p->s->write &&
+			(row.used_ns + VX_USED_GRAIN_NS < p->now || row.used_ns > p->now))
 			note_stale(p->s, &p->keys[i]);
 	}
 	return 0;
 }
 
-static bool there(const struct vx_store *s, const struct vx_digest *d, const char *suffix, uint64_t bytes)
+static bool there(
+	const struct vx_store *s, const struct vx_digest *d, const char *suffix, uint64_t bytes)
 {
 	char path[VX_ARTIFACT_PATH];
 	struct stat st;
 	vx_artifact_path(d, suffix, path);
-	return fstatat(s->a_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == bytes;
+	return fstatat(s->a_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == bytes;
 }
 
 struct share {
@@ -118,9 +126,11 @@ static void *stat_share(void *arg)
 	for (uint32_t i = h->from; i < h->to; i++) {
 		if (!p->found[i])
 			continue;
-		if (p->ret[i].artifact_bytes && !p->ret[i].segment && !there(p->s, &p->ret[i].artifact, VX_SUFFIX_TAR, p->ret[i].artifact_bytes))
+		if (p->ret[i].artifact_bytes && !p->ret[i].segment &&
+			!there(p->s, &p->ret[i].artifact, VX_SUFFIX_TAR, p->ret[i].artifact_bytes))
 			p->found[i] = false;
-		else if (p->log_file_bytes[i] && !there(p->s, &p->log_digest[i], VX_SUFFIX_LOG, p->log_file_bytes[i]))
+		else if (p->log_file_bytes[i] &&
+			 !there(p->s, &p->log_digest[i], VX_SUFFIX_LOG, p->log_file_bytes[i]))
 			p->found[i] = false;
 	}
 	return NULL;
@@ -131,7 +141,8 @@ static void stat_artifacts(struct probe *p)
 {
 	uint32_t want = 0;
 	for (uint32_t i = 0; i < p->n; i++)
-		want += p->found[i] && ((p->ret[i].artifact_bytes && !p->ret[i].segment) || p->log_file_bytes[i]);
+		want += p->found[i] &&
+			((p->ret[i].artifact_bytes && !p->ret[i].segment) || p->log_file_bytes[i]);
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t k = want / STAT_SHARE + 1;
 	if (k > STAT_THREADS)
@@ -140,8 +151,11 @@ static void stat_artifacts(struct probe *p)
 		k = (uint32_t)cpus;
 	struct share v[STAT_THREADS];
 	for (uint32_t i = 0; i < k; i++) {
-		v[i] = (struct share){.p = p, .from = (uint32_t)((uint64_t)p->n * i / k), .to = (uint32_t)((uint64_t)p->n * (i + 1) / k)};
-		v[i].started = i + 1 < k && pthread_create(&v[i].thread, NULL, stat_share, &v[i]) == 0;
+		v[i] = (struct share){.p = p,
+			.from = (uint32_t)((uint64_t)p->n * i / k),
+			.to = (uint32_t)((uint64_t)p->n * (i + 1) / k)};
+		v[i].started =
+			i + 1 < k && pthread_create(&v[i].thread, NULL, stat_share, &v[i]) == 0;
 		if (!v[i].started)
 			stat_share(&v[i]);
 	}
@@ -150,12 +164,14 @@ static void stat_artifacts(struct probe *p)
 			pthread_join(v[i].thread, NULL);
 }
 
-int vx_store_probe(struct vx_store *s, const struct vx_digest *keys, uint32_t n, bool *found, struct vx_entry *ret)
+int vx_store_probe(struct vx_store *s, const struct vx_digest *keys, uint32_t n, bool *found,
+	struct vx_entry *ret)
 {
 	memset(found, 0, n * sizeof *found);
 	if (!s->ix || !s->read || !n)
 		return 0;
-	struct probe p = {.s = s, .keys = keys, .n = n, .found = found, .ret = ret, .now = vx_wall_ns()};
+	struct probe p = {
+		.s = s, .keys = keys, .n = n, .found = found, .ret = ret, .now = vx_wall_ns()};
 	p.log_file_bytes = vx_xcalloc(n, sizeof *p.log_file_bytes);
 	p.log_digest = vx_xcalloc(n, sizeof *p.log_digest);
 	int r = vx_index_read(s->ix, probe_rows, &p);
@@ -301,13 +317,15 @@ static int history_get(struct vx_tx *t, void *arg)
 		if (r < 0)
 			return r;
 		memcpy(&d, v, sizeof d);
-		h->ret[i] = (struct vx_history){le64toh(d.duration_ns), le64toh(d.cpu_ns), le64toh(d.peak_bytes), {{0}}};
+		h->ret[i] = (struct vx_history){
+			le64toh(d.duration_ns), le64toh(d.cpu_ns), le64toh(d.peak_bytes), {{0}}};
 		memcpy(h->ret[i].last_key.b, d.last_key, 32);
 	}
 	return 0;
 }
 
-int vx_store_history_get(struct vx_store *s, const char *const *ids, uint32_t n, struct vx_history *ret)
+int vx_store_history_get(
+	struct vx_store *s, const char *const *ids, uint32_t n, struct vx_history *ret)
 {
 	struct history h = {.s = s, .ids = ids, .n = n, .ret = ret};
 	memset(ret, 0, n * sizeof *ret);
@@ -324,7 +342,8 @@ static int history_put(struct vx_tx *t, void *arg)
 		uint8_t key[VX_INDEX_KEY_BYTES];
 		size_t key_n = vx_store_id_key(h->s, h->ids[i], key);
 		const struct vx_history *p = &h->put[i];
-		struct disk_history d = {htole64(p->duration_ns), htole64(p->cpu_ns), htole64(p->peak_bytes), {0}};
+		struct disk_history d = {
+			htole64(p->duration_ns), htole64(p->cpu_ns), htole64(p->peak_bytes), {0}};
 		memcpy(d.last_key, p->last_key.b, 32);
 		int r = vx_tx_put(t, VX_DB_HISTORY, key, key_n, &d, sizeof d);
 		if (r < 0)
@@ -333,7 +352,8 @@ static int history_put(struct vx_tx *t, void *arg)
 	return 0;
 }
 
-int vx_store_history_put(struct vx_store *s, const char *const *ids, uint32_t n, const struct vx_history *p)
+int vx_store_history_put(
+	struct vx_store *s, const char *const *ids, uint32_t n, const struct vx_history *p)
 {
 	struct history h = {.s = s, .ids = ids, .n = n, .put = p};
 	if (!n)
@@ -352,7 +372,8 @@ struct blob_call {
 	size_t ret_n;
 };
 
-static size_t blob_key(const char *space, const void *key, size_t key_n, uint8_t ret[VX_INDEX_KEY_BYTES])
+static size_t blob_key(
+	const char *space, const void *key, size_t key_n, uint8_t ret[VX_INDEX_KEY_BYTES])
 {
 	size_t n = strnlen(space, 32);
 	memcpy(ret, space, n);
@@ -382,7 +403,8 @@ static int blob_get(struct vx_tx *t, void *arg)
 	return r;
 }
 
-int vx_store_blob_get(struct vx_store *s, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n)
+int vx_store_blob_get(struct vx_store *s, const char *space, const void *key, size_t key_n,
+	struct vx_arena *a, void **ret, size_t *ret_n)
 {
 	struct vx_blob b = {.key = key, .key_n = key_n};
 	struct blob_call c = {.space = space, .v = &b, .n = 1, .a = a};
@@ -406,7 +428,8 @@ static int blob_put(struct vx_tx *t, void *arg)
 	return r;
 }
 
-int vx_store_blob_put_many(struct vx_store *s, const char *space, const struct vx_blob *v, uint32_t n)
+int vx_store_blob_put_many(
+	struct vx_store *s, const char *space, const struct vx_blob *v, uint32_t n)
 {
 	struct blob_call c = {.space = space, .v = v, .n = n};
 	if (!n)
@@ -414,7 +437,8 @@ int vx_store_blob_put_many(struct vx_store *s, const char *space, const struct v
 	return s->ix && s->write ? vx_index_write(s->ix, blob_put, &c) : -EROFS;
 }
 
-int vx_store_blob_put(struct vx_store *s, const char *space, const void *key, size_t key_n, const void *val, size_t n)
+int vx_store_blob_put(struct vx_store *s, const char *space, const void *key, size_t key_n,
+	const void *val, size_t n)
 {
 	struct vx_blob b = {.key = key, .val = val, .key_n = key_n, .n = n};
 	return vx_store_blob_put_many(s, space, &b, 1);

@@ -1,6 +1,7 @@
-/* Pruning: entries that are too old or too many go, least recently used first. Rows are deleted and committed before any file is unlinked; a file is unlinked only
- * inside a write transaction (which every save's commit waits for, in all processes) that finds no row referring to it. A save that reuses a file checks
- * within its own commit that the file is still there. */
+/* Pruning: entries that are too old or too many go, least recently used first. Rows are deleted and
+ * committed before any file is unlinked; a file is unlinked only inside a write transaction (which
+ * every save's commit waits for, in all processes) that finds no row referring to it. A save that
+ * reuses a file checks within its own commit that the file is still there. */
 #include "upkeep.h"
 
 #include "vx/clock.h"
@@ -30,10 +31,12 @@ struct prune {
 	const char **files;
 	uint64_t *file_bytes;
 	uint32_t n_files, cap_files;
-	struct vx_place *places; /* that are given up: of removed entries, and such as no entry needs */
+	/* that are given up: of removed entries, and such as no entry needs */
+	struct vx_place *places;
 	uint32_t n_places, cap_places;
 	uint64_t files_gone, orphans_gone, bytes_gone;
-	uint32_t n_candidates; /* of files: those before are of removed entries, those after are orphans */
+	/* of files: those before are of removed entries, those after are orphans */
+	uint32_t n_candidates;
 };
 
 static int by_use(const void *a, const void *b)
@@ -67,7 +70,8 @@ static void choose(struct prune *p)
 	for (uint32_t i = 0; i < p->c.n; i++) {
 		struct vx_census_entry *e = &p->c.v[i];
 		bool old = p->o->older_than_ns && e->used_ns + p->o->older_than_ns < p->now_ns;
-		bool much = p->o->max_bytes && p->left_bytes > p->o->max_bytes && (e->artifact != VX_MAP_NONE || e->log != VX_MAP_NONE);
+		bool much = p->o->max_bytes && p->left_bytes > p->o->max_bytes &&
+			    (e->artifact != VX_MAP_NONE || e->log != VX_MAP_NONE);
 		if ((!e->ok && !e->odd_key) || old || much)
 			let_go(p, e);
 	}
@@ -94,7 +98,8 @@ static int find_snap(void *arg, const void *key, size_t key_n, const void *val, 
 {
 	struct snap_scan *k = arg;
 	struct vx_snap s;
-	if (ok && vx_snap_decode(val, n, &s) == 0 && vx_map_get(k->gone, s.key.b, sizeof s.key.b) == VX_MAP_NONE)
+	if (ok && vx_snap_decode(val, n, &s) == 0 &&
+		vx_map_get(k->gone, s.key.b, sizeof s.key.b) == VX_MAP_NONE)
 		return 0;
 	if (k->n == k->cap) {
 		k->cap = k->cap ? k->cap * 2 : 64;
@@ -106,7 +111,8 @@ static int find_snap(void *arg, const void *key, size_t key_n, const void *val, 
 	return 0;
 }
 
-static int give_up_place(struct vx_tx *t, struct prune *p, const struct vx_digest *artifact, const struct vx_place *place)
+static int give_up_place(struct vx_tx *t, struct prune *p, const struct vx_digest *artifact,
+	const struct vx_place *place)
 {
 	if (p->n_places == p->cap_places) {
 		p->cap_places = p->cap_places ? p->cap_places * 2 : 64;
@@ -116,7 +122,8 @@ static int give_up_place(struct vx_tx *t, struct prune *p, const struct vx_diges
 	return vx_place_del(t, artifact);
 }
 
-/* With their rows: from then on nobody finds what lies there. A save that meant to use it again looks for the place within its own commit. */
+/* With their rows: from then on nobody finds what lies there. A save that meant to use it again
+ * looks for the place within its own commit. */
 static int delete_places(struct vx_tx *t, struct prune *p)
 {
 	int r = 0;
@@ -253,7 +260,8 @@ static int prune_now(struct prune *p)
 	return r;
 }
 
-int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_json **ret, struct vx_err *err)
+int vx_store_prune(
+	struct vx_store *s, const struct vx_prune_opts *o, struct vx_json **ret, struct vx_err *err)
 {
 	struct prune p = {.s = s, .o = o, .now_ns = vx_wall_ns()};
 	int r = vx_store_open_err(s, err);
@@ -261,7 +269,8 @@ int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_
 		return r;
 	if (s->ix && !o->dry_run && !vx_store_writable(s)) {
 		const char *why = vx_store_why(s);
-		return vx_err_set(err, -EROFS, "%s", why ? why : "the cache was opened for reading only");
+		return vx_err_set(
+			err, -EROFS, "%s", why ? why : "the cache was opened for reading only");
 	}
 	if (s->ix)
 		r = o->dry_run ? vx_index_read(s->ix, look, &p) : prune_now(&p);
@@ -276,7 +285,8 @@ int vx_store_prune(struct vx_store *s, const struct vx_prune_opts *o, struct vx_
 		vx_json_set(j, "dryRun", vx_json_new_bool(o->dry_run));
 		vx_json_set(j, "entries", vx_json_new_int((int64_t)p.entries));
 		vx_json_set(j, "files", vx_json_new_int((int64_t)p.files_gone));
-		vx_json_set(j, "bytes", vx_json_new_int((int64_t)(o->dry_run ? p.bytes : p.bytes_gone)));
+		vx_json_set(j, "bytes",
+			vx_json_new_int((int64_t)(o->dry_run ? p.bytes : p.bytes_gone)));
 		vx_json_set(j, "orphans", vx_json_new_int((int64_t)(p.orphans_gone)));
 		vx_json_set(j, "temporaries", vx_json_new_int(swept));
 		vx_json_set(j, "leftEntries", vx_json_new_int((int64_t)(p.c.n - p.entries)));
@@ -303,12 +313,14 @@ static int bad_setting(struct vx_err *err, const char *name, const char *value, 
 	return -EINVAL;
 }
 
-int vx_store_retain(struct vx_store *s, const char *older_than, const char *max_size, struct vx_err *err)
+int vx_store_retain(
+	struct vx_store *s, const char *older_than, const char *max_size, struct vx_err *err)
 {
 	struct vx_prune_opts o = {0};
 	struct vx_json *j = NULL;
 	if (older_than && vx_parse_age(older_than, &o.older_than_ns) < 0)
-		return bad_setting(err, "olderThan", older_than, "a number and s, m, h, d or w: 30d");
+		return bad_setting(
+			err, "olderThan", older_than, "a number and s, m, h, d or w: 30d");
 	if (max_size && vx_parse_bytes(max_size, &o.max_bytes) < 0)
 		return bad_setting(err, "maxSize", max_size, "a number and K, M or G: 10G");
 	if ((!older_than && !max_size) || !vx_store_writable(s))

@@ -9,7 +9,8 @@
 
 #define ROW_VERSION 1
 #define SNAP_VERSION 1
-#define RACY_FINE_NS 40000000LL     /* clocks of kernels without fine stamps tick at most this coarsely */
+/* clocks of kernels without fine stamps tick at most this coarsely */
+#define RACY_FINE_NS 40000000LL
 #define RACY_COARSE_NS 2100000000LL /* file systems that keep whole seconds, or two */
 
 enum { F_PORTABLE = 1, F_PEAK_IS_TREE = 2 };
@@ -30,7 +31,8 @@ void vx_row_encode(const struct vx_row *r, struct vx_buf *out)
 	struct disk_row d = {
 		.used_ns = htole64(r->used_ns),
 		.version = ROW_VERSION,
-		.flags = (uint8_t)((r->e.portable ? F_PORTABLE : 0) | (r->e.peak_is_tree ? F_PEAK_IS_TREE : 0)),
+		.flags = (uint8_t)((r->e.portable ? F_PORTABLE : 0) |
+				   (r->e.peak_is_tree ? F_PEAK_IS_TREE : 0)),
 		.log_kind = (uint8_t)r->log_kind,
 		.n_outputs = htole32(r->e.n_outputs),
 		.artifact_bytes = htole64(r->e.artifact_bytes),
@@ -60,7 +62,8 @@ int vx_row_decode(const struct vx_digest *key, const void *p, size_t n, struct v
 		return -EINVAL;
 	memcpy(&d, p, sizeof d);
 	size_t log_n = le32toh(d.log_n), made_in_n = le32toh(d.made_in_n);
-	if (d.version != ROW_VERSION || d.log_kind > VX_LOG_FILE || n - sizeof d != log_n + made_in_n)
+	if (d.version != ROW_VERSION || d.log_kind > VX_LOG_FILE ||
+		n - sizeof d != log_n + made_in_n)
 		return -EINVAL;
 	*ret = (struct vx_row){
 		.e = {.key = *key,
@@ -122,8 +125,8 @@ void vx_snap_begin(struct vx_buf *out, const struct vx_snap *s)
 
 void vx_snap_add(struct vx_buf *out, const struct vx_seen *e)
 {
-	struct disk_seen d = {
-		htole32(e->len), htole32(e->mode), htole64(e->size), htole64(e->ino), htole64((uint64_t)e->mtime_ns), htole64((uint64_t)e->ctime_ns)};
+	struct disk_seen d = {htole32(e->len), htole32(e->mode), htole64(e->size), htole64(e->ino),
+		htole64((uint64_t)e->mtime_ns), htole64((uint64_t)e->ctime_ns)};
 	vx_buf_add(out, &d, sizeof d);
 	vx_buf_add(out, e->path, e->len);
 	vx_buf_addc(out, '\0');
@@ -160,17 +163,19 @@ int vx_snap_next(struct vx_snap *s, struct vx_seen *ret)
 	const char *path = (const char *)s->at + sizeof d;
 	if (len >= left || path[len] != '\0' || strlen(path) != len)
 		return -EINVAL;
-	*ret = (struct vx_seen){
-		path, (uint32_t)len, le32toh(d.mode), le64toh(d.size), le64toh(d.ino), (int64_t)le64toh(d.mtime_ns), (int64_t)le64toh(d.ctime_ns)};
+	*ret = (struct vx_seen){path, (uint32_t)len, le32toh(d.mode), le64toh(d.size),
+		le64toh(d.ino), (int64_t)le64toh(d.mtime_ns), (int64_t)le64toh(d.ctime_ns)};
 	s->at += sizeof d + len + 1;
 	return 1;
 }
 
-/* Times that no 64 bits of nanoseconds hold (before 1678, after 2262) are the nearest that they do: a change still shows in the time of the change. */
+/* Times that no 64 bits of nanoseconds hold (before 1678, after 2262) are the nearest that they do:
+ * a change still shows in the time of the change. */
 static int64_t ns_of(struct timespec t)
 {
 	int64_t ns;
-	if (__builtin_mul_overflow((int64_t)t.tv_sec, (int64_t)1000000000, &ns) || __builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
+	if (__builtin_mul_overflow((int64_t)t.tv_sec, (int64_t)1000000000, &ns) ||
+		__builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
 		return t.tv_sec < 0 ? -INT64_MAX : INT64_MAX;
 	return ns;
 }
@@ -187,7 +192,8 @@ void vx_seen_of(const struct stat *st, struct vx_seen *ret)
 
 bool vx_seen_equal(const struct vx_seen *a, const struct vx_seen *b)
 {
-	return a->mode == b->mode && a->size == b->size && a->ino == b->ino && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+	return a->mode == b->mode && a->size == b->size && a->ino == b->ino &&
+	       a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
 bool vx_seen_racy(const struct vx_snap *s, const struct vx_seen *e)

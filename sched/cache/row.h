@@ -1,5 +1,6 @@
-/* Rows: what the index holds for an entry, and what is known of outputs on disk. Encodings are little-endian and fixed (docs/cache.md); decoding validates all
- * of it and copies nothing: strings and logs of a decoded row point into the bytes it was decoded from. */
+/* Rows: what the index holds for an entry, and what is known of outputs on disk. Encodings are
+ * little-endian and fixed (docs/cache.md); decoding validates all of it and copies nothing: strings
+ * and logs of a decoded row point into the bytes it was decoded from. */
 #ifndef VX_CACHE_ROW_H
 #define VX_CACHE_ROW_H
 
@@ -13,7 +14,8 @@ enum vx_log_kind {
 	VX_LOG_NONE,
 	VX_LOG_PLAIN, /* in the row as it is */
 	VX_LOG_ZSTD,  /* in the row, compressed */
-	VX_LOG_FILE,  /* a file beside the artifacts, compressed, named by the SHA-256 of its bytes */
+	/* a file beside the artifacts, compressed, named by the SHA-256 of its bytes */
+	VX_LOG_FILE,
 };
 
 #define VX_LOG_ROW_BYTES (32U << 10) /* a compressed log larger than this becomes a file */
@@ -35,11 +37,13 @@ struct vx_row {
 #define VX_USED_GRAIN_NS 3600000000000ULL
 
 void vx_row_encode(const struct vx_row *r, struct vx_buf *out);
-int vx_row_decode(const struct vx_digest *key, const void *p, size_t n, struct vx_row *ret); /* -EINVAL */
+/* -EINVAL */
+int vx_row_decode(const struct vx_digest *key, const void *p, size_t n, struct vx_row *ret);
 /* Changes the time of last use within encoded bytes. */
 void vx_row_touch(void *p, uint64_t used_ns);
 
-/* A snapshot: directories and outputs as they were on disk when their contents were known to be the entry's. Keyed by workspace and task id. */
+/* A snapshot: directories and outputs as they were on disk when their contents were known to be the
+ * entry's. Keyed by workspace and task id. */
 struct vx_seen {
 	const char *path; /* root-relative */
 	uint32_t len;
@@ -59,7 +63,8 @@ struct vx_snap {
 void vx_snap_begin(struct vx_buf *out, const struct vx_snap *s);
 void vx_snap_add(struct vx_buf *out, const struct vx_seen *e);
 int vx_snap_decode(const void *p, size_t n, struct vx_snap *ret); /* header; -EINVAL */
-int vx_snap_next(struct vx_snap *s, struct vx_seen *ret);         /* 1 an item, 0 no more, -EINVAL */
+/* 1 an item, 0 no more, -EINVAL */
+int vx_snap_next(struct vx_snap *s, struct vx_seen *ret);
 
 void vx_seen_of(const struct stat *st, struct vx_seen *ret); /* everything but the path */
 bool vx_seen_equal(const struct vx_seen *a, const struct vx_seen *b);

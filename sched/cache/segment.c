@@ -40,7 +40,10 @@ static int decode(const void *v, size_t n, struct vx_place *ret)
 		return -ENOENT;
 	memcpy(&d, v, sizeof d);
 	*ret = (struct vx_place){le64toh(d.segment), le64toh(d.off), le64toh(d.bytes)};
-	return ret->segment && ret->off <= 2 * VX_SEGMENT_BYTES && ret->bytes <= VX_SEGMENT_ARTIFACT_BYTES ? 0 : -ENOENT;
+	return ret->segment && ret->off <= 2 * VX_SEGMENT_BYTES &&
+			       ret->bytes <= VX_SEGMENT_ARTIFACT_BYTES
+		       ? 0
+		       : -ENOENT;
 }
 
 int vx_place_get(struct vx_tx *t, const struct vx_digest *artifact, struct vx_place *ret)
@@ -78,7 +81,8 @@ static int one_of_each(void *arg, const void *key, size_t key_n, const void *val
 	return e->fn(e->arg, &d, &p);
 }
 
-int vx_place_each(struct vx_tx *t, int (*fn)(void *arg, const struct vx_digest *artifact, const struct vx_place *p), void *arg)
+int vx_place_each(struct vx_tx *t,
+	int (*fn)(void *arg, const struct vx_digest *artifact, const struct vx_place *p), void *arg)
 {
 	struct each e = {fn, arg};
 	return vx_tx_each(t, VX_DB_PLACES, one_of_each, &e);
@@ -134,7 +138,8 @@ int vx_segment_set_last(struct vx_tx *t, uint64_t segment, uint64_t end)
 
 /* ---- are they there? ---- */
 
-bool vx_segment_holds(const struct vx_store *s, struct vx_segment_sizes *z, const struct vx_place *p)
+bool vx_segment_holds(
+	const struct vx_store *s, struct vx_segment_sizes *z, const struct vx_place *p)
 {
 	uint32_t i = z->n;
 	while (i > 0 && z->v[i - 1].segment != p->segment)
@@ -143,18 +148,21 @@ bool vx_segment_holds(const struct vx_store *s, struct vx_segment_sizes *z, cons
 		char path[VX_SEGMENT_PATH];
 		struct stat st;
 		vx_segment_path(p->segment, path);
-		bool file = fstatat(s->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+		bool file = fstatat(s->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			    S_ISREG(st.st_mode);
 		if (z->n == z->cap) {
 			z->cap = z->cap ? z->cap * 2 : 16;
 			z->v = vx_xrealloc(z->v, z->cap * sizeof *z->v);
 		}
-		z->v[z->n++] = (struct vx_segment_size){p->segment, file ? (uint64_t)st.st_size : 0};
+		z->v[z->n++] =
+			(struct vx_segment_size){p->segment, file ? (uint64_t)st.st_size : 0};
 		i = z->n;
 	}
 	return p->off + p->bytes <= z->v[i - 1].bytes;
 }
 
-bool vx_place_whole(const struct vx_store *s, const struct vx_place *p, const struct vx_digest *artifact)
+bool vx_place_whole(
+	const struct vx_store *s, const struct vx_place *p, const struct vx_digest *artifact)
 {
 	char path[VX_SEGMENT_PATH];
 	struct vx_digest d;
@@ -263,15 +271,16 @@ static bool is_reclaimed(int fd, uint64_t from, uint64_t to)
 	uint32_t head[2];
 	if (to - from < SKIPPABLE_BYTES)
 		return true;
-	return pread(fd, head, sizeof head, (off_t)from) == (ssize_t)sizeof head && le32toh(head[0]) == SKIPPABLE &&
-	       le32toh(head[1]) == to - from - SKIPPABLE_BYTES;
+	return pread(fd, head, sizeof head, (off_t)from) == (ssize_t)sizeof head &&
+	       le32toh(head[0]) == SKIPPABLE && le32toh(head[1]) == to - from - SKIPPABLE_BYTES;
 }
 
 /* The hole first: a frame without it would look as if all were done. */
 static void reclaim(int fd, uint64_t from, uint64_t to)
 {
 	uint32_t head[2] = {htole32(SKIPPABLE), htole32((uint32_t)(to - from - SKIPPABLE_BYTES))};
-	if (to - from < SKIPPABLE_BYTES || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) < 0)
+	if (to - from < SKIPPABLE_BYTES || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+						   (off_t)from, (off_t)(to - from)) < 0)
 		return;
 	VX_POINT("prune.hole_made");
 	ssize_t n = pwrite(fd, head, sizeof head, (off_t)from);
@@ -294,7 +303,8 @@ static void count(int fd, const struct places *v, uint64_t size, uint64_t *n, ui
 }
 
 /* Of a segment that nobody can begin to append to meanwhile. */
-static void reclaim_all(struct gaps *g, int fd, const char *path, const struct places *live, uint64_t size)
+static void reclaim_all(
+	struct gaps *g, int fd, const char *path, const struct places *live, uint64_t size)
 {
 	uint64_t at = 0;
 	if (!vx_index_in_place(g->s->ix))
@@ -315,7 +325,8 @@ static void reclaim_all(struct gaps *g, int fd, const char *path, const struct p
 /* Once more, now that nobody can commit a place in it. */
 static void idle_segment(struct gaps *g, uint64_t segment, const char *path, int fd, uint64_t size)
 {
-	struct places live = {.segment = segment}, both = {.segment = segment}, gone = of_segment(&g->gone, segment);
+	struct places live = {.segment = segment}, both = {.segment = segment},
+		      gone = of_segment(&g->gone, segment);
 	if (read_places(g->s, &live) < 0)
 		return;
 	for (uint32_t i = 0; i < live.n; i++)
@@ -331,7 +342,8 @@ static void idle_segment(struct gaps *g, uint64_t segment, const char *path, int
 	free(both.v);
 }
 
-/* What was given up of a segment that somebody appends to. Should it overlap with what is needed, somebody has meddled: it is left alone. */
+/* What was given up of a segment that somebody appends to. Should it overlap with what is needed,
+ * somebody has meddled: it is left alone. */
 static void busy_segment(struct gaps *g, uint64_t segment, int fd)
 {
 	struct places live = of_segment(&g->all, segment), gone = of_segment(&g->gone, segment);
@@ -364,10 +376,12 @@ static void one_segment(struct gaps *g, const char *name)
 	vx_segment_path(segment, path);
 	if (!segment || strcmp(path + 2, name) != 0)
 		return;
-	VX_CLEANUP_FD int fd = vx_open(g->s->dir_fd, path, (g->reclaim ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
+	VX_CLEANUP_FD int fd = vx_open(
+		g->s->dir_fd, path, (g->reclaim ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -EACCES && g->reclaim) /* another user's: it can still be removed as a whole */
 		fd = vx_open(g->s->dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !has_gaps(g, segment, fd, (uint64_t)st.st_size))
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+		!has_gaps(g, segment, fd, (uint64_t)st.st_size))
 		return;
 	bool idle = flock(fd, (g->reclaim ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0;
 	if (fstat(fd, &st) < 0 || !st.st_nlink)
@@ -420,7 +434,8 @@ int vx_segments_lock(struct vx_store *s)
 	return fd;
 }
 
-int vx_segments_reclaim(struct vx_store *s, const struct vx_place *gone, uint32_t n_gone, uint64_t *ret_n, uint64_t *ret_bytes)
+int vx_segments_reclaim(struct vx_store *s, const struct vx_place *gone, uint32_t n_gone,
+	uint64_t *ret_n, uint64_t *ret_bytes)
 {
 	struct gaps g = {.s = s, .reclaim = true};
 	for (uint32_t i = 0; i < n_gone; i++)

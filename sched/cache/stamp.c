@@ -22,7 +22,8 @@ static uint64_t commit_of(const uint8_t *page)
 	return magic == 0xBEEFC0DE && version == 1 ? commit : 0;
 }
 
-/* The last commit, read from the file; 0 when it does not look as expected. vx_store_outputs compares it with LMDB's own word before anybody relies on it. */
+/* The last commit, read from the file; 0 when it does not look as expected. vx_store_outputs
+ * compares it with LMDB's own word before anybody relies on it. */
 static uint64_t last_commit(int fd)
 {
 	_Alignas(8) uint8_t a[VX_META_BYTES], b[VX_META_BYTES];
@@ -49,8 +50,8 @@ static int stamp_index(int v1_fd, struct vx_store_stamp *s)
 	return s->v[2] ? 0 : -ENOENT;
 }
 
-/* At most 258 directories, and they change when an artifact that is a file, or a segment, comes or goes. Which artifacts a segment holds the index's commit
- * tells. */
+/* At most 258 directories, and they change when an artifact that is a file, or a segment, comes or
+ * goes. Which artifacts a segment holds the index's commit tells. */
 static void stamp_artifacts(int v1_fd, struct vx_store_stamp *s)
 {
 	struct {
@@ -113,7 +114,8 @@ static bool items_of(struct outputs *o, const struct vx_store_known *k, struct v
 			return false;
 		if (n++ < snap->n_dirs && k->additive && e.mode)
 			continue;
-		struct vx_store_item i = {e.path, e.mode, e.size, e.ino, (uint64_t)e.mtime_ns, (uint64_t)e.ctime_ns};
+		struct vx_store_item i = {
+			e.path, e.mode, e.size, e.ino, (uint64_t)e.mtime_ns, (uint64_t)e.ctime_ns};
 		if (!o->each(o->arg, &i))
 			return false;
 	}
@@ -131,22 +133,28 @@ static int read_outputs(struct vx_tx *t, void *arg)
 		struct vx_row row;
 		struct vx_snap snap;
 		uint8_t key[VX_INDEX_KEY_BYTES];
-		if (vx_tx_get(t, VX_DB_ENTRIES, k->entry->key.b, 32, &p, &n) < 0 || vx_row_decode(&k->entry->key, p, n, &row) < 0 ||
-			!vx_digest_equal(&row.e.artifact, &k->entry->artifact) || !vx_store_usable_row(o->s, &row))
+		if (vx_tx_get(t, VX_DB_ENTRIES, k->entry->key.b, 32, &p, &n) < 0 ||
+			vx_row_decode(&k->entry->key, p, n, &row) < 0 ||
+			!vx_digest_equal(&row.e.artifact, &k->entry->artifact) ||
+			!vx_store_usable_row(o->s, &row))
 			return 0;
 		if (!k->outputs && !k->entry->n_outputs)
 			continue;
-		if (vx_tx_get(t, VX_DB_SNAPS, key, vx_store_id_key(o->s, k->id, key), &p, &n) < 0 || vx_snap_decode(p, n, &snap) < 0)
+		if (vx_tx_get(t, VX_DB_SNAPS, key, vx_store_id_key(o->s, k->id, key), &p, &n) < 0 ||
+			vx_snap_decode(p, n, &snap) < 0)
 			return 0;
-		if (!vx_digest_equal(&snap.key, &k->entry->key) || !vx_digest_equal(&snap.artifact, &k->entry->artifact) || !items_of(o, k, &snap))
+		if (!vx_digest_equal(&snap.key, &k->entry->key) ||
+			!vx_digest_equal(&snap.artifact, &k->entry->artifact) ||
+			!items_of(o, k, &snap))
 			return 0;
 	}
 	o->good = true;
 	return 0;
 }
 
-int vx_store_outputs(struct vx_store *s, const struct vx_store_known *v, uint32_t n, bool (*each)(void *arg, const struct vx_store_item *i),
-	void *arg, struct vx_store_stamp *ret_stamp)
+int vx_store_outputs(struct vx_store *s, const struct vx_store_known *v, uint32_t n,
+	bool (*each)(void *arg, const struct vx_store_item *i), void *arg,
+	struct vx_store_stamp *ret_stamp)
 {
 	struct outputs o = {.s = s, .v = v, .n = n, .each = each, .arg = arg};
 	struct vx_store_stamp stamp = {{0}};

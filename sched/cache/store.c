@@ -24,8 +24,9 @@
 static const struct {
 	unsigned long type;
 	const char *name;
-} network_fs[] = {{0x6969, "NFS"}, {0xFF534D42, "CIFS"}, {0xFE534D42, "SMB"}, {0x517B, "SMB"}, {0x01021997, "9P"}, {0x00C36400, "Ceph"},
-	{0x5346414F, "AFS"}, {0x6B414653, "AFS"}, {0x0BD00BD0, "Lustre"}, {0x7461636F, "OCFS2"}, {0x01161970, "GFS2"}, {0x73757245, "Coda"},
+} network_fs[] = {{0x6969, "NFS"}, {0xFF534D42, "CIFS"}, {0xFE534D42, "SMB"}, {0x517B, "SMB"},
+	{0x01021997, "9P"}, {0x00C36400, "Ceph"}, {0x5346414F, "AFS"}, {0x6B414653, "AFS"},
+	{0x0BD00BD0, "Lustre"}, {0x7461636F, "OCFS2"}, {0x01161970, "GFS2"}, {0x73757245, "Coda"},
 	{0x47504653, "GPFS"}, {0x19830326, "BeeGFS"}};
 
 void vx_artifact_path(const struct vx_digest *d, const char *suffix, char ret[VX_ARTIFACT_PATH])
@@ -48,7 +49,8 @@ bool vx_digest_equal(const struct vx_digest *a, const struct vx_digest *b)
 
 /* ---- where ---- */
 
-int vx_store_dir(const char *flag, const char *setting, bool shared, const char *root, struct vx_arena *a, char **ret, struct vx_err *err)
+int vx_store_dir(const char *flag, const char *setting, bool shared, const char *root,
+	struct vx_arena *a, char **ret, struct vx_err *err)
 {
 	const char *env = getenv("VX_CACHE_DIR"), *path = NULL;
 	char cwd[4096];
@@ -59,7 +61,8 @@ int vx_store_dir(const char *flag, const char *setting, bool shared, const char 
 	}
 	if (flag || (env && *env)) {
 		if (!getcwd(cwd, sizeof cwd))
-			return vx_err_set(err, -errno, "the current directory cannot be named: %s", vx_strerror(errno));
+			return vx_err_set(err, -errno, "the current directory cannot be named: %s",
+				vx_strerror(errno));
 		path = vx_path_join(a, cwd, flag ? flag : env);
 	} else if (setting) {
 		path = vx_path_join(a, root, setting);
@@ -70,7 +73,8 @@ int vx_store_dir(const char *flag, const char *setting, bool shared, const char 
 		else if (home && home[0] == '/')
 			path = vx_path_join(a, home, ".cache/vx/store");
 		else {
-			vx_err_set(err, -ENOENT, "the shared store has no place: neither XDG_CACHE_HOME nor HOME is set");
+			vx_err_set(err, -ENOENT,
+				"the shared store has no place: neither XDG_CACHE_HOME nor HOME is set");
 			vx_err_fix(err, "set HOME, or name a directory with --cache-dir");
 			return -ENOENT;
 		}
@@ -94,7 +98,9 @@ static int refuse_network(const char *dir, struct vx_err *err)
 	}
 	for (size_t i = 0; i < sizeof network_fs / sizeof *network_fs; i++)
 		if ((unsigned long)(uint32_t)fs.f_type == network_fs[i].type) {
-			vx_err_set(err, -EOPNOTSUPP, "the cache directory %s is on a network file system (%s)", dir, network_fs[i].name);
+			vx_err_set(err, -EOPNOTSUPP,
+				"the cache directory %s is on a network file system (%s)", dir,
+				network_fs[i].name);
 			vx_err_fix(err, "name one on a local disk with --cache-dir");
 			return -EOPNOTSUPP;
 		}
@@ -108,9 +114,12 @@ static void say_why(struct vx_store *s, const char *dir, int r)
 	s->write = false;
 	if (r == -EPROTO)
 		snprintf(s->why, sizeof s->why,
-			"nothing is saved: the cache %.300s was made by another version of vx (name another one with --cache-dir)", dir);
+			"nothing is saved: the cache %.300s was made by another version of vx (name another one with --cache-dir)",
+			dir);
 	else
-		snprintf(s->why, sizeof s->why, "nothing is saved: the cache %.300s cannot be written: %s", dir, vx_strerror(r));
+		snprintf(s->why, sizeof s->why,
+			"nothing is saved: the cache %.300s cannot be written: %s", dir,
+			vx_strerror(r));
 }
 
 /* <root>/.vx is ours and not for git. */
@@ -189,12 +198,16 @@ static void open_index(struct vx_store *s, const char *dir, uint64_t map_bytes)
 		if (r != -EROFS && !s->why[0]) {
 			say_why(s, dir, r);
 			if (r == -EBADMSG)
-				snprintf(s->why, sizeof s->why, "the index of the cache %.300s is damaged: it is not used", dir);
+				snprintf(s->why, sizeof s->why,
+					"the index of the cache %.300s is damaged: it is not used",
+					dir);
 		}
 		return;
 	}
 	if (aside)
-		snprintf(s->note, sizeof s->note, "the index of the cache %.300s was damaged: it was put aside and a new one begun", dir);
+		snprintf(s->note, sizeof s->note,
+			"the index of the cache %.300s was damaged: it was put aside and a new one begun",
+			dir);
 	if (getrandom(s->mask, sizeof s->mask, 0) != (ssize_t)sizeof s->mask)
 		vx_sha256_of(s->dir, strlen(s->dir), (struct vx_digest *)(void *)s->mask);
 	if (vx_index_read(s->ix, read_mask, s) < 0 && s->write)

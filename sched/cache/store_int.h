@@ -20,12 +20,14 @@ struct vx_store {
 	bool read, write, fsync;
 	char why[512], note[512]; /* "" none */
 	uint8_t mask[32];
-	pthread_mutex_t lock;    /* of the three below and of tmp */
-	struct vx_digest *stale; /* entries that were used and whose recorded time of use is older than the grain */
+	pthread_mutex_t lock; /* of the three below and of tmp */
+	/* entries that were used and whose recorded time of use is older than the grain */
+	struct vx_digest *stale;
 	uint32_t n_stale, cap_stale;
 	int tmp_fd; /* our directory in tmp, locked; -1 until the first save of something large */
 	char tmp_name[32];
-	/* The segment that we append to; those that were full before stay locked too. Its own lock. */
+	/* The segment that we append to; those that were full before stay locked too. Its own
+	 * lock. */
 	pthread_mutex_t seg_lock;
 	struct vx_fds {
 		int *v;
@@ -33,7 +35,8 @@ struct vx_store {
 	} segs;
 	atomic_uint_fast64_t seg_id; /* of the last of `segs` */
 	uint64_t seg_end;            /* where the next artifact goes */
-	atomic_bool seg_lost;        /* a commit did not find it where it was: the next save begins another */
+	/* a commit did not find it where it was: the next save begins another */
+	atomic_bool seg_lost;
 	struct {
 		uint64_t segment, end;
 	} noted; /* in the index, by this store. Used in commits only, and those take turns */
@@ -48,10 +51,12 @@ void vx_artifact_path(const struct vx_digest *d, const char *suffix, char ret[VX
 bool vx_digest_zero(const struct vx_digest *d);
 bool vx_digest_equal(const struct vx_digest *a, const struct vx_digest *b);
 
-/* The index key of something that belongs to this workspace and is named by a task id. Returns its length, at most VX_INDEX_KEY_BYTES. */
+/* The index key of something that belongs to this workspace and is named by a task id. Returns its
+ * length, at most VX_INDEX_KEY_BYTES. */
 size_t vx_store_id_key(const struct vx_store *s, const char *id, uint8_t ret[VX_INDEX_KEY_BYTES]);
 
-/* A name for our directory of temporaries ("<random>"), and how to lock it once it is made. Litter of dead processes is removed by vx_store_sweep_tmp. */
+/* A name for our directory of temporaries ("<random>"), and how to lock it once it is made. Litter
+ * of dead processes is removed by vx_store_sweep_tmp. */
 int vx_store_sweep_tmp(int v1_fd, uint32_t *ret_removed);
 
 /* Rows of a group, committed in one transaction. */
@@ -62,17 +67,21 @@ struct vx_commit {
 	const char *id;   /* with snap: the task's id */
 	const void *snap; /* encoded snapshot; NULL none */
 	size_t snap_n;
-	bool entry;          /* false: only the snapshot is meant */
-	const char *need[2]; /* files that must be there (paths below a/), since a prune may have come between; NULL none */
+	bool entry; /* false: only the snapshot is meant */
+	/* files that must be there (paths below a/), since a prune may have come between; NULL
+	 * none */
+	const char *need[2];
 	struct vx_digest artifact;
 	struct vx_place place; /* of the artifact, in a segment */
-	bool placed;           /* it was there already, and must still be somewhere; else it is new */
-	int res;               /* 0, or -ENOENT when one of `need` or the place had gone */
+	/* it was there already, and must still be somewhere; else it is new */
+	bool placed;
+	int res; /* 0, or -ENOENT when one of `need` or the place had gone */
 };
 int vx_store_commit(struct vx_store *s, struct vx_commit *v, uint32_t n);
 
-/* An entry whose artifact was found damaged (seen: as it was then) or missing (NULL): its row goes, those of others with the same artifact go with it, and then the
- * file. Of one in a segment its place goes with the rows. What was saved anew meanwhile stays. -errno. */
+/* An entry whose artifact was found damaged (seen: as it was then) or missing (NULL): its row goes,
+ * those of others with the same artifact go with it, and then the file. Of one in a segment its
+ * place goes with the rows. What was saved anew meanwhile stays. -errno. */
 int vx_store_drop(struct vx_store *s, const struct vx_entry *e, const struct stat *seen);
 
 bool vx_store_usable_row(const struct vx_store *s, const struct vx_row *r);

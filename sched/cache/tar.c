@@ -1,4 +1,5 @@
-/* tar (pax), written and read: see tar.h. Layout of a header: ustar, POSIX.1-2017 "pax", tables 4-13 to 4-15. */
+/* tar (pax), written and read: see tar.h. Layout of a header: ustar, POSIX.1-2017 "pax", tables
+ * 4-13 to 4-15. */
 #include "tar.h"
 
 #include "vx/arena.h"
@@ -11,8 +12,9 @@
 #include <string.h>
 
 struct ustar {
-	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100], magic[6], version[2], uname[32], gname[32], major[8],
-		minor[8], prefix[155], pad[12];
+	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100],
+		magic[6], version[2], uname[32], gname[32], major[8], minor[8], prefix[155],
+		pad[12];
 };
 _Static_assert(sizeof(struct ustar) == VX_TAR_BLOCK, "ustar header");
 
@@ -45,7 +47,8 @@ static uint32_t checksum(const struct ustar *h)
 	return sum;
 }
 
-/* In decimal, at least `digits` of them. Returns how many. (Headers are made for each file of each save.) */
+/* In decimal, at least `digits` of them. Returns how many. (Headers are made for each file of each
+ * save.) */
 static size_t decimal(char *p, int digits, uint64_t v)
 {
 	char back[20];
@@ -58,8 +61,8 @@ static size_t decimal(char *p, int digits, uint64_t v)
 	return n;
 }
 
-static void write_block(
-	struct vx_buf *out, const char *name, size_t name_n, char type, uint32_t mode, uint64_t size, uint64_t mtime, const char *target)
+static void write_block(struct vx_buf *out, const char *name, size_t name_n, char type,
+	uint32_t mode, uint64_t size, uint64_t mtime, const char *target)
 {
 	struct ustar h;
 	memset(&h, 0, sizeof h);
@@ -146,8 +149,8 @@ void vx_tar_header(const struct vx_tar_member *m, struct vx_buf *out)
 		vx_buf_add(out, pax.data, pax.len);
 		pad(out, vx_tar_padding(pax.len));
 	}
-	write_block(
-		out, name, name_n, (char)m->type, m->mode & 07777, size > MAX_OCTAL_11 ? 0 : size, shown, m->type == VX_TAR_LINK ? m->target : NULL);
+	write_block(out, name, name_n, (char)m->type, m->mode & 07777,
+		size > MAX_OCTAL_11 ? 0 : size, shown, m->type == VX_TAR_LINK ? m->target : NULL);
 	vx_buf_free(&pax);
 }
 
@@ -202,7 +205,8 @@ bool vx_tar_path_ok(const char *path)
 	for (const char *p = path; p;) {
 		const char *slash = strchr(p, '/');
 		size_t n = slash ? (size_t)(slash - p) : strlen(p);
-		if (!n || (n == 1 && p[0] == '.') || (n == 2 && memcmp(p, "..", 2) == 0) || (n == 4 && memcmp(p, ".git", 4) == 0) ||
+		if (!n || (n == 1 && p[0] == '.') || (n == 2 && memcmp(p, "..", 2) == 0) ||
+			(n == 4 && memcmp(p, ".git", 4) == 0) ||
 			(n == 3 && memcmp(p, ".vx", 3) == 0))
 			return false;
 		p = slash ? slash + 1 : NULL;
@@ -263,7 +267,8 @@ static int read_mtime(const char *p, const char *end, int64_t *ret)
 	return 0;
 }
 
-static int take_record(struct vx_tar_reader *r, const char *key, size_t key_n, const char *val, const char *end)
+static int take_record(
+	struct vx_tar_reader *r, const char *key, size_t key_n, const char *val, const char *end)
 {
 	size_t n = (size_t)(end - val);
 	if (key_n == 4 && memcmp(key, "path", 4) == 0) {
@@ -293,7 +298,8 @@ static int read_pax(struct vx_tar_reader *r)
 	while (p < end) {
 		const char *blank = memchr(p, ' ', (size_t)(end - p));
 		uint64_t len;
-		if (!blank || read_decimal(p, blank, &len) < 0 || len > (uint64_t)(end - p) || len < (uint64_t)(blank - p) + 3 || p[len - 1] != '\n')
+		if (!blank || read_decimal(p, blank, &len) < 0 || len > (uint64_t)(end - p) ||
+			len < (uint64_t)(blank - p) + 3 || p[len - 1] != '\n')
 			return -EBADMSG;
 		const char *last = p + len - 1, *eq = memchr(blank, '=', (size_t)(last - blank));
 		if (!eq)
@@ -311,8 +317,10 @@ static int member_path(struct vx_tar_reader *r, const struct ustar *h)
 	if (r->pax_seen && r->pax_path[0]) {
 		memcpy(r->path, r->pax_path, sizeof r->path);
 	} else {
-		size_t pn = strnlen(h->prefix, sizeof h->prefix), nn = strnlen(h->name, sizeof h->name);
-		snprintf(r->path, sizeof r->path, "%.*s%s%.*s", (int)pn, h->prefix, pn ? "/" : "", (int)nn, h->name);
+		size_t pn = strnlen(h->prefix, sizeof h->prefix),
+		       nn = strnlen(h->name, sizeof h->name);
+		snprintf(r->path, sizeof r->path, "%.*s%s%.*s", (int)pn, h->prefix, pn ? "/" : "",
+			(int)nn, h->name);
 	}
 	size_t n = strlen(r->path);
 	if (h->type == VX_TAR_DIR && n > 1 && r->path[n - 1] == '/')
@@ -320,22 +328,24 @@ static int member_path(struct vx_tar_reader *r, const struct ustar *h)
 	if (r->pax_seen && r->pax_link[0])
 		memcpy(r->target, r->pax_link, sizeof r->target);
 	else
-		snprintf(r->target, sizeof r->target, "%.*s", (int)strnlen(h->link, sizeof h->link), h->link);
+		snprintf(r->target, sizeof r->target, "%.*s", (int)strnlen(h->link, sizeof h->link),
+			h->link);
 	return vx_tar_path_ok(r->path) ? 0 : -EBADMSG;
 }
 
 static int begin_member(struct vx_tar_reader *r, const struct ustar *h)
 {
 	uint64_t mode, size, mtime;
-	if (read_octal(h->mode, sizeof h->mode, &mode) < 0 || read_octal(h->size, sizeof h->size, &size) < 0 ||
+	if (read_octal(h->mode, sizeof h->mode, &mode) < 0 ||
+		read_octal(h->size, sizeof h->size, &size) < 0 ||
 		read_octal(h->mtime, sizeof h->mtime, &mtime) < 0)
 		return -EBADMSG;
 	if (h->type != VX_TAR_FILE && h->type != VX_TAR_LINK && h->type != VX_TAR_DIR)
 		return -EBADMSG;
 	if (r->has_size)
 		size = r->pax_size;
-	if (member_path(r, h) < 0 || mode > 07777 || size > INT64_MAX || (h->type != VX_TAR_FILE && size) ||
-		(h->type == VX_TAR_LINK && !r->target[0]))
+	if (member_path(r, h) < 0 || mode > 07777 || size > INT64_MAX ||
+		(h->type != VX_TAR_FILE && size) || (h->type == VX_TAR_LINK && !r->target[0]))
 		return -EBADMSG;
 	struct vx_tar_member m = {.path = r->path,
 		.target = h->type == VX_TAR_LINK ? r->target : NULL,
@@ -369,11 +379,13 @@ static int take_header(struct vx_tar_reader *r)
 		r->saw_zero = true;
 		return r->pax_seen ? -EBADMSG : 0;
 	}
-	if (r->saw_zero || memcmp(h.magic, "ustar", 6) != 0 || read_octal(h.sum, sizeof h.sum, &sum) < 0 || sum != checksum(&h))
+	if (r->saw_zero || memcmp(h.magic, "ustar", 6) != 0 ||
+		read_octal(h.sum, sizeof h.sum, &sum) < 0 || sum != checksum(&h))
 		return -EBADMSG;
 	if (h.type != 'x')
 		return begin_member(r, &h);
-	if (r->pax_seen || read_octal(h.size, sizeof h.size, &r->left) < 0 || !r->left || r->left > VX_TAR_MAX_PAX)
+	if (r->pax_seen || read_octal(h.size, sizeof h.size, &r->left) < 0 || !r->left ||
+		r->left > VX_TAR_MAX_PAX)
 		return -EBADMSG;
 	r->padding = vx_tar_padding(r->left);
 	vx_buf_clear(&r->pax);

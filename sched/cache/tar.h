@@ -1,10 +1,12 @@
 /* tar in the pax interchange format (POSIX.1-2017, pax), written and read.
  *
- * Members are regular files, symbolic links and directories; owner 0:0, no names of owners; modes with the set-id and sticky bits; mtime to the nanosecond in a
- * pax record where ustar cannot hold it. The writer is deterministic. Names are bytes and are written as they are.
+ * Members are regular files, symbolic links and directories; owner 0:0, no names of owners; modes
+ * with the set-id and sticky bits; mtime to the nanosecond in a pax record where ustar cannot hold
+ * it. The writer is deterministic. Names are bytes and are written as they are.
  *
- * The reader takes bytes in pieces of any size and calls back. It accepts what the writer writes and what GNU tar and libarchive write in pax format for
- * these three kinds; everything else is -EBADMSG: other kinds, global headers, bad checksums, absolute paths, empty or ".." components,
+ * The reader takes bytes in pieces of any size and calls back. It accepts what the writer writes
+ * and what GNU tar and libarchive write in pax format for these three kinds; everything else is
+ * -EBADMSG: other kinds, global headers, bad checksums, absolute paths, empty or ".." components,
  * components .git and .vx, anything after the end. */
 #ifndef VX_CACHE_TAR_H
 #define VX_CACHE_TAR_H
@@ -28,13 +30,15 @@ struct vx_tar_member {
 	int64_t mtime_ns;
 };
 
-void vx_tar_header(const struct vx_tar_member *m, struct vx_buf *out); /* the file's bytes follow, then vx_tar_padding(size) zeros */
+/* the file's bytes follow, then vx_tar_padding(size) zeros */
+void vx_tar_header(const struct vx_tar_member *m, struct vx_buf *out);
 size_t vx_tar_padding(uint64_t size);
 #define VX_TAR_END_BYTES 1024 /* two zero blocks */
 
 struct vx_tar_reader;
 struct vx_tar_events {
-	int (*member)(void *arg, const struct vx_tar_member *m); /* strings live until the member's end */
+	/* strings live until the member's end */
+	int (*member)(void *arg, const struct vx_tar_member *m);
 	int (*data)(void *arg, const void *p, size_t n);
 	int (*end)(void *arg); /* of a file */
 };

@@ -19,7 +19,8 @@
 
 /* ---- a census of the index and of the files ---- */
 
-static uint32_t add_file(struct vx_census *c, const struct vx_digest *d, const char *suffix, uint64_t bytes)
+static uint32_t add_file(
+	struct vx_census *c, const struct vx_digest *d, const char *suffix, uint64_t bytes)
 {
 	char path[VX_ARTIFACT_PATH];
 	vx_artifact_path(d, suffix, path);
@@ -30,7 +31,8 @@ static uint32_t add_file(struct vx_census *c, const struct vx_digest *d, const c
 			c->files = vx_xrealloc(c->files, c->cap_files * sizeof *c->files);
 		}
 		i = c->n_files++;
-		c->files[i] = (struct vx_census_file){.path = vx_arena_strdup(&c->a, path), .digest = *d, .bytes = bytes};
+		c->files[i] = (struct vx_census_file){
+			.path = vx_arena_strdup(&c->a, path), .digest = *d, .bytes = bytes};
 		vx_map_puts(&c->by_path, c->files[i].path, i);
 	}
 	c->files[i].refs++;
@@ -119,14 +121,16 @@ static int census_all(struct vx_tx *t, void *arg)
 {
 	struct vx_census *c = arg;
 	int r = vx_census_entries(t, c);
-	static const enum vx_db others[] = {VX_DB_META, VX_DB_SNAPS, VX_DB_HISTORY, VX_DB_BLOBS, VX_DB_PLACES};
+	static const enum vx_db others[] = {
+		VX_DB_META, VX_DB_SNAPS, VX_DB_HISTORY, VX_DB_BLOBS, VX_DB_PLACES};
 	for (size_t i = 0; i < sizeof others / sizeof *others && r == 0; i++)
 		r = vx_tx_each(t, others[i], count_bad, c);
 	return r;
 }
 
 /* Calls f for every file below a/. */
-int vx_store_each_file(const struct vx_store *s, void (*f)(void *arg, const char *path, const struct stat *st), void *arg)
+int vx_store_each_file(const struct vx_store *s,
+	void (*f)(void *arg, const char *path, const struct stat *st), void *arg)
 {
 	DIR *top = NULL;
 	if (s->a_fd < 0)
@@ -149,7 +153,8 @@ int vx_store_each_file(const struct vx_store *s, void (*f)(void *arg, const char
 			char path[300];
 			struct stat st;
 			snprintf(path, sizeof path, "%s/%s", e->d_name, g->d_name);
-			if (fstatat(sub, g->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			if (fstatat(sub, g->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+				S_ISREG(st.st_mode))
 				f(arg, path, &st);
 		}
 		closedir(d);
@@ -204,7 +209,8 @@ int vx_store_stats(struct vx_store *s, struct vx_json **ret, struct vx_err *err)
 	if (r < 0) {
 		vx_census_free(&c);
 		return vx_err_set(err, r, "the index of the cache %s: %s", s->dir,
-			r == -EBADMSG ? "it is damaged (the next run begins a new one)" : vx_strerror(r));
+			r == -EBADMSG ? "it is damaged (the next run begins a new one)"
+				      : vx_strerror(r));
 	}
 	struct vx_orphans o = {.c = &c};
 	vx_store_orphans(s, &o);
@@ -247,7 +253,8 @@ static const char *check_file(const struct vx_store *s, const struct vx_census_f
 	if (in_segment)
 		vx_segment_path(f->place.segment, path);
 	/* nothing that stands there instead is waited for */
-	int fd = vx_open(in_segment ? s->dir_fd : s->a_fd, in_segment ? path : f->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	int fd = vx_open(in_segment ? s->dir_fd : s->a_fd, in_segment ? path : f->path,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT)
 		return "is missing";
 	if (fd < 0)
@@ -261,7 +268,8 @@ static const char *check_file(const struct vx_store *s, const struct vx_census_f
 	vx_sha256_init(&sha);
 	if (in_segment && f->place.bytes < cap)
 		cap = (size_t)f->place.bytes;
-	while ((n = in_segment ? pread(fd, buf, cap - bytes, (off_t)(f->place.off + bytes)) : vx_read(fd, buf, cap)) > 0) {
+	while ((n = in_segment ? pread(fd, buf, cap - bytes, (off_t)(f->place.off + bytes))
+			       : vx_read(fd, buf, cap)) > 0) {
 		vx_sha256_add(&sha, buf, (size_t)n);
 		bytes += (uint64_t)n;
 	}
@@ -281,7 +289,8 @@ static const char *file_name(const struct vx_census_file *f, char *ret, size_t c
 	if (!f->place.segment)
 		return f->path;
 	vx_segment_path(f->place.segment, path);
-	snprintf(ret, cap, "%s: %s, %llu bytes from %llu on,", path, f->path, (unsigned long long)f->place.bytes, (unsigned long long)f->place.off);
+	snprintf(ret, cap, "%s: %s, %llu bytes from %llu on,", path, f->path,
+		(unsigned long long)f->place.bytes, (unsigned long long)f->place.off);
 	return ret;
 }
 
@@ -299,7 +308,8 @@ static int entries_now(struct vx_tx *t, void *arg)
 }
 
 /* Was the file removed, with its rows, by a prune that came between? Then nothing is wrong. */
-static const char *check_again(const struct vx_store *s, const struct vx_census_file *f, const char *bad)
+static const char *check_again(
+	const struct vx_store *s, const struct vx_census_file *f, const char *bad)
 {
 	struct vx_census now = {0};
 	if (vx_index_read(s->ix, entries_now, &now) == 0) {
@@ -310,7 +320,8 @@ static const char *check_again(const struct vx_store *s, const struct vx_census_
 	return bad;
 }
 
-int vx_store_verify(struct vx_store *s, struct vx_json **ret, uint32_t *ret_problems, struct vx_err *err)
+int vx_store_verify(
+	struct vx_store *s, struct vx_json **ret, uint32_t *ret_problems, struct vx_err *err)
 {
 	struct vx_census c = {0};
 	uint32_t problems = 0;
@@ -329,7 +340,8 @@ int vx_store_verify(struct vx_store *s, struct vx_json **ret, uint32_t *ret_prob
 		problems++;
 	} else if (c.bad_rows) {
 		char text[64];
-		snprintf(text, sizeof text, "holds %llu rows that do not check", (unsigned long long)c.bad_rows);
+		snprintf(text, sizeof text, "holds %llu rows that do not check",
+			(unsigned long long)c.bad_rows);
 		add_problem(list, "index", text);
 		problems++;
 	}

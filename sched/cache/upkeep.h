@@ -1,4 +1,5 @@
-/* Upkeep's inside: a census of what the index refers to. Shared by upkeep.c (stats, verify) and prune.c. */
+/* Upkeep's inside: a census of what the index refers to. Shared by upkeep.c (stats, verify) and
+ * prune.c. */
 #ifndef VX_CACHE_UPKEEP_H
 #define VX_CACHE_UPKEEP_H
 
@@ -44,7 +45,8 @@ struct vx_census {
 
 int vx_census_entries(struct vx_tx *t, struct vx_census *c);
 void vx_census_free(struct vx_census *c);
-int vx_store_each_file(const struct vx_store *s, void (*f)(void *arg, const char *path, const struct stat *st), void *arg);
+int vx_store_each_file(const struct vx_store *s,
+	void (*f)(void *arg, const char *path, const struct stat *st), void *arg);
 /* What nothing refers to: files, places, gaps. */
 struct vx_orphans {
 	const struct vx_census *c;

@@ -13,18 +13,23 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The calls that compress block by block, without copies in between, are in every libzstd, but only declared for those who link it statically. Later releases would
- * rather have nobody use them. */
+/* The calls that compress block by block, without copies in between, are in every libzstd, but only
+ * declared for those who link it statically. Later releases would rather have nobody use them. */
 #define ZSTD_STATIC_LINKING_ONLY
 #define ZSTD_DISABLE_DEPRECATE_WARNINGS
 #include <zstd.h>
 
-#define PIECE (256U << 10)    /* of what is compressed: a frame is made of so much at a time, however it was fed */
+/* of what is compressed: a frame is made of so much at a time, however it was fed */
+#define PIECE (256U << 10)
 #define RING_BYTES (2U << 20) /* one huge page, and small enough to stay in a cache */
-#define WINDOW_LOG 19         /* what level 1 uses: 512 KiB that compression looks back to, which must stay as they are in the ring */
-#define AHEAD_BYTES (RING_BYTES - (1U << WINDOW_LOG)) /* taken from the caller and not yet compressed, at most */
-#define PACKED_BYTES (ZSTD_COMPRESSBOUND(PIECE) + 64) /* what a piece may become, the frame's header included */
-#define SAMPLE_BYTES 1024U                            /* in so many places: */
+/* what level 1 uses: 512 KiB that compression looks back to, which must stay as they are in the
+ * ring */
+#define WINDOW_LOG 19
+/* taken from the caller and not yet compressed, at most */
+#define AHEAD_BYTES (RING_BYTES - (1U << WINDOW_LOG))
+/* what a piece may become, the frame's header included */
+#define PACKED_BYTES (ZSTD_COMPRESSBOUND(PIECE) + 64)
+#define SAMPLE_BYTES 1024U /* in so many places: */
 #define SAMPLES 16U
 
 /* A compressed piece on its way to the caller. */
@@ -35,11 +40,14 @@ struct packed {
 	uint8_t b[PACKED_BYTES];
 };
 
-/* A frame in pieces. What is fed goes into a ring, from which it is compressed in place, so that libzstd neither copies it nor looks for matches in two separate parts
- * of memory (except just behind the ring's end). A large one is compressed by a thread; what comes out is handed to the caller's sink when it calls again. */
+/* A frame in pieces. What is fed goes into a ring, from which it is compressed in place, so that
+ * libzstd neither copies it nor looks for matches in two separate parts of memory (except just
+ * behind the ring's end). A large one is compressed by a thread; what comes out is handed to the
+ * caller's sink when it calls again. */
 struct stream {
 	uint8_t *ring;
-	size_t part; /* the caller's alone: bytes of the piece that is being filled, which begins at `given` */
+	/* the caller's alone: bytes of the piece that is being filled, which begins at `given` */
+	size_t part;
 	bool threaded;
 	struct vx_sha256 *sha;
 	pthread_t thread;
@@ -48,11 +56,13 @@ struct stream {
 	/* under the lock, if there is a thread */
 	uint64_t given, done; /* bytes of the frame: handed over, compressed */
 	uint64_t wake_at;     /* the caller waits until so many are compressed */
-	uint64_t run_at;      /* the thread, which had nothing left, waits until so many are handed over */
-	size_t undigested;    /* pieces that came out and have yet to be digested by the caller */
-	size_t last;          /* bytes of the last piece, once `end` */
+	/* the thread, which had nothing left, waits until so many are handed over */
+	uint64_t run_at;
+	size_t undigested; /* pieces that came out and have yet to be digested by the caller */
+	size_t last;       /* bytes of the last piece, once `end` */
 	bool end, ended, stop, failed;
-	struct packed *out, **out_tail, *spare; /* spare: the last used first, since it is still in a cache */
+	/* spare: the last used first, since it is still in a cache */
+	struct packed *out, **out_tail, *spare;
 };
 
 struct vx_zip {
@@ -90,7 +100,8 @@ struct vx_zip *vx_zip_new(void)
 static int compress_piece(struct vx_zip *z, uint64_t from, size_t n, bool end, struct packed *o)
 {
 	const uint8_t *p = z->s.ring + from % RING_BYTES;
-	size_t r = end ? ZSTD_compressEnd(z->c, o->b, sizeof o->b, p, n) : ZSTD_compressContinue(z->c, o->b, sizeof o->b, p, n);
+	size_t r = end ? ZSTD_compressEnd(z->c, o->b, sizeof o->b, p, n)
+		       : ZSTD_compressContinue(z->c, o->b, sizeof o->b, p, n);
 	o->n = ZSTD_isError(r) ? 0 : r;
 	return ZSTD_isError(r) ? -EIO : 0;
 }
@@ -110,14 +121,16 @@ static void put_spare(struct stream *s, struct packed *o)
 	s->spare = o;
 }
 
-/* Who digests a piece? The caller, as a rule, which has less to do than the thread; but this thread what could hardly be compressed, since that was soon done. Pieces
- * are digested in order. The lock is held, but not while it works. */
+/* Who digests a piece? The caller, as a rule, which has less to do than the thread; but this thread
+ * what could hardly be compressed, since that was soon done. Pieces are digested in order. The lock
+ * is held, but not while it works. */
 static void digest_here(struct stream *s, struct packed *o)
 {
 	o->digested = !s->sha;
 	if (s->sha && o->n > PIECE - PIECE / 8) {
 		while (s->undigested && !s->stop) {
-			pthread_cond_signal(&s->to_caller); /* it may be waiting for more than has come out */
+			/* it may be waiting for more than has come out */
+			pthread_cond_signal(&s->to_caller);
 			pthread_cond_wait(&s->to_thread, &s->lock);
 		}
 		o->digested = !s->undigested;
@@ -145,7 +158,8 @@ static void *compress_main(void *arg)
 		struct packed *o = get_spare(s);
 		size_t n = last ? s->last : PIECE;
 		pthread_mutex_unlock(&s->lock);
-		int r = compress_piece(z, s->done, n, last, o); /* `done` is changed by this thread alone */
+		/* `done` is changed by this thread alone */
+		int r = compress_piece(z, s->done, n, last, o);
 		pthread_mutex_lock(&s->lock);
 		digest_here(s, o);
 		o->next = NULL;
@@ -166,7 +180,8 @@ static void start_thread(struct vx_zip *z)
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	z->s.threaded = pthread_create(&z->s.thread, NULL, compress_main, z) == 0; /* else it is done in line */
+	/* else it is done in line */
+	z->s.threaded = pthread_create(&z->s.thread, NULL, compress_main, z) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -203,8 +218,8 @@ static void digest_taken(struct stream *s, const struct packed *o)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Hands over what has come out, and waits until the next piece has room, or all is compressed. Not woken for every piece: half of the ring may become free first.
- * The lock is held. */
+/* Hands over what has come out, and waits until the next piece has room, or all is compressed. Not
+ * woken for every piece: half of the ring may become free first. The lock is held. */
 static int take_out(struct stream *s, int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
 	for (;;) {
@@ -233,7 +248,8 @@ static int take_out(struct stream *s, int (*sink)(void *arg, const void *p, size
 }
 
 /* The piece that was filled is compressed, or will be. */
-static int give_piece(struct vx_zip *z, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+static int give_piece(
+	struct vx_zip *z, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
 	struct stream *s = &z->s;
 	size_t n = s->part;
@@ -272,7 +288,8 @@ int vx_zip_begin(struct vx_zip *z, uint64_t total, struct vx_sha256 *sha)
 	if (ZSTD_isError(ZSTD_compressBegin_advanced(z->c, NULL, 0, p, total)))
 		return -EIO;
 	s->ring = need(aligned_alloc(RING_BYTES, RING_BYTES));
-	madvise(s->ring, RING_BYTES, MADV_HUGEPAGE); /* advice: its failure changes nothing but speed */
+	/* advice: its failure changes nothing but speed */
+	madvise(s->ring, RING_BYTES, MADV_HUGEPAGE);
 	s->sha = sha;
 	s->part = s->last = s->undigested = 0;
 	s->given = s->done = s->run_at = 0;
@@ -288,10 +305,12 @@ void *vx_zip_room(struct vx_zip *z, size_t *ret_n)
 {
 	vx_assert(z->s.ring);
 	*ret_n = PIECE - z->s.part;
-	return z->s.ring + z->s.given % RING_BYTES + z->s.part; /* pieces do not span the ring's end; only the caller changes `given` */
+	/* pieces do not span the ring's end; only the caller changes `given` */
+	return z->s.ring + z->s.given % RING_BYTES + z->s.part;
 }
 
-int vx_zip_filled(struct vx_zip *z, size_t n, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+int vx_zip_filled(
+	struct vx_zip *z, size_t n, int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
 	z->s.part += n;
 	int r = z->s.part == PIECE ? give_piece(z, false, sink, arg) : 0;
@@ -300,7 +319,8 @@ int vx_zip_filled(struct vx_zip *z, size_t n, int (*sink)(void *arg, const void 
 	return r;
 }
 
-int vx_zip_feed(struct vx_zip *z, const void *p, size_t n, bool end, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+int vx_zip_feed(struct vx_zip *z, const void *p, size_t n, bool end,
+	int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
 	int r = 0;
 	for (size_t k; n && r == 0; n -= k, p = (const char *)p + k) {
@@ -335,8 +355,10 @@ size_t vx_zip_bound(size_t n)
 	return ZSTD_compressBound(n);
 }
 
-/* Do bytes from all over it occur about equally often? The sum of the squares of their counts is n + n(n - 1)/255 on average for random ones, with a deviation of
- * 2 % for a sample of this size; text has ten times that, base64 three times. Zeros are left out: they fill up what tar puts around the files. */
+/* Do bytes from all over it occur about equally often? The sum of the squares of their counts is n
+ * + n(n - 1)/255 on average for random ones, with a deviation of 2 % for a sample of this size;
+ * text has ten times that, base64 three times. Zeros are left out: they fill up what tar puts
+ * around the files. */
 static bool looks_random(const uint8_t *p, size_t n)
 {
 	uint32_t count[256] = {0}, sum = 0;
@@ -402,7 +424,8 @@ void vx_unzip_begin(struct vx_unzip *z)
 		z->out = vx_xmalloc(PIECE);
 }
 
-int vx_unzip_feed(struct vx_unzip *z, const void *p, size_t n, bool *ret_done, int (*sink)(void *arg, const void *p, size_t n), void *arg)
+int vx_unzip_feed(struct vx_unzip *z, const void *p, size_t n, bool *ret_done,
+	int (*sink)(void *arg, const void *p, size_t n), void *arg)
 {
 	ZSTD_inBuffer in = {p, n, 0};
 	bool full = true;

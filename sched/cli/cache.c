@@ -32,11 +32,15 @@ static int bad_value(struct vx_err *err, const char *option, const char *value, 
 static int take_value(struct cache_args *a, const char *name, const char *value, struct vx_err *err)
 {
 	if (strcmp(name, "--older-than") == 0)
-		return vx_parse_age(value, &a->prune.older_than_ns) < 0 ? bad_value(err, name, value, "a number and s, m, h, d or w: 30d") : 0;
+		return vx_parse_age(value, &a->prune.older_than_ns) < 0
+			       ? bad_value(err, name, value, "a number and s, m, h, d or w: 30d")
+			       : 0;
 	if (strcmp(name, "--max-size") == 0) {
 		if (vx_parse_bytes(value, &a->prune.max_bytes) < 0)
-			return bad_value(err, name, value, "bytes, or a number and K, M, G or T: 10G");
-		a->prune.max_bytes += a->prune.max_bytes == 0; /* 0 would be no limit, and nothing fits in 1 either */
+			return bad_value(
+				err, name, value, "bytes, or a number and K, M, G or T: 10G");
+		/* 0 would be no limit, and nothing fits in 1 either */
+		a->prune.max_bytes += a->prune.max_bytes == 0;
 		return 0;
 	}
 	if (strcmp(name, "--cache-dir") == 0) {
@@ -46,12 +50,15 @@ static int take_value(struct cache_args *a, const char *name, const char *value,
 	if (strcmp(name, "-C") == 0)
 		return vx_cli_chdir(value, err);
 	a->json = strcmp(value, "json") == 0;
-	return a->json || strcmp(value, "pretty") == 0 ? 0 : bad_value(err, name, value, "pretty or json");
+	return a->json || strcmp(value, "pretty") == 0
+		       ? 0
+		       : bad_value(err, name, value, "pretty or json");
 }
 
 static int parse(int argc, char **argv, struct cache_args *a, struct vx_err *err)
 {
-	static const char *const valued[] = {"--older-than", "--max-size", "--cache-dir", "-C", "--format"};
+	static const char *const valued[] = {
+		"--older-than", "--max-size", "--cache-dir", "-C", "--format"};
 	static const char *const verbs[] = {"prune", "stats", "verify"};
 	for (int i = 1; i < argc; i++) {
 		const char *name = NULL, *value = NULL;
@@ -70,7 +77,8 @@ static int parse(int argc, char **argv, struct cache_args *a, struct vx_err *err
 			a->verb = argv[i];
 		else {
 			vx_err_set(err, -EINVAL, "%s is not understood", argv[i]);
-			vx_err_fix(err, "vx cache prune [--older-than 30d] [--max-size 10G] [--dry-run] | stats | verify [--format json]");
+			vx_err_fix(err,
+				"vx cache prune [--older-than 30d] [--max-size 10G] [--dry-run] | stats | verify [--format json]");
 			r = -EINVAL;
 		}
 		if (r < 0)
@@ -79,13 +87,15 @@ static int parse(int argc, char **argv, struct cache_args *a, struct vx_err *err
 	struct vx_strs known = {verbs, 3};
 	if (a->verb && vx_strs_has(known, a->verb))
 		return 0;
-	vx_err_set(err, -EINVAL, a->verb ? "there is no vx cache %s" : "what about the cache?%s", a->verb ? a->verb : "");
+	vx_err_set(err, -EINVAL, a->verb ? "there is no vx cache %s" : "what about the cache?%s",
+		a->verb ? a->verb : "");
 	vx_err_fix(err, "prune, stats or verify");
 	return -EINVAL;
 }
 
 /* The store of the workspace here, or the one named. */
-static int open_store(const struct cache_args *a, struct vx_arena *arena, struct vx_store **ret, struct vx_err *err)
+static int open_store(const struct cache_args *a, struct vx_arena *arena, struct vx_store **ret,
+	struct vx_err *err)
 {
 	char *root, *dir;
 	struct vx_workspace ws = {0};
@@ -96,7 +106,8 @@ static int open_store(const struct cache_args *a, struct vx_arena *arena, struct
 		r = vx_config_load(&ws, arena, err);
 	if (r < 0)
 		return r;
-	r = vx_store_dir(a->cache_dir, ws.settings.cache_dir, ws.settings.shared_store, root, arena, &dir, err);
+	r = vx_store_dir(a->cache_dir, ws.settings.cache_dir, ws.settings.shared_store, root, arena,
+		&dir, err);
 	vx_map_free(&ws.by_name);
 	vx_map_free(&ws.by_dir);
 	if (r < 0)
@@ -134,29 +145,36 @@ static void show_pretty(const struct cache_args *a, const struct vx_json *j)
 	char b[32], c[32];
 	if (strcmp(a->verb, "stats") == 0) {
 		printf("%s\n", vx_json_str(vx_json_get(j, "dir")));
-		printf("  entries    %" PRIu64 " (%" PRIu64 " hold this workspace's path)\n", num(j, "entries"), num(j, "notPortable"));
-		printf("  artifacts  %" PRIu64 ", %s with their logs (%s unpacked)\n", num(j, "artifacts"), bytes_text(b, sizeof b, num(j, "bytes")),
+		printf("  entries    %" PRIu64 " (%" PRIu64 " hold this workspace's path)\n",
+			num(j, "entries"), num(j, "notPortable"));
+		printf("  artifacts  %" PRIu64 ", %s with their logs (%s unpacked)\n",
+			num(j, "artifacts"), bytes_text(b, sizeof b, num(j, "bytes")),
 			bytes_text(c, sizeof c, num(j, "outputBytes")));
 		printf("  index      %s\n", bytes_text(b, sizeof b, num(j, "indexBytes")));
 		if (num(j, "orphans"))
-			printf("  orphans    %" PRIu64 ", %s (vx cache prune removes them)\n", num(j, "orphans"),
-				bytes_text(b, sizeof b, num(j, "orphanBytes")));
+			printf("  orphans    %" PRIu64 ", %s (vx cache prune removes them)\n",
+				num(j, "orphans"), bytes_text(b, sizeof b, num(j, "orphanBytes")));
 	} else if (strcmp(a->verb, "prune") == 0) {
-		printf("%s %" PRIu64 " %s, %s", a->prune.dry_run ? "would remove" : "removed", num(j, "entries"), entries(num(j, "entries")),
+		printf("%s %" PRIu64 " %s, %s", a->prune.dry_run ? "would remove" : "removed",
+			num(j, "entries"), entries(num(j, "entries")),
 			bytes_text(b, sizeof b, num(j, "bytes")));
 		if (num(j, "orphans"))
 			printf(", %" PRIu64 " orphans", num(j, "orphans"));
 		if (num(j, "temporaries"))
 			printf(", %" PRIu64 " temporaries", num(j, "temporaries"));
-		printf("; %" PRIu64 " %s, %s remain\n", num(j, "leftEntries"), entries(num(j, "leftEntries")),
+		printf("; %" PRIu64 " %s, %s remain\n", num(j, "leftEntries"),
+			entries(num(j, "leftEntries")),
 			bytes_text(b, sizeof b, num(j, "leftBytes")));
 	} else {
 		const struct vx_json *list = vx_json_get(j, "problems");
 		for (size_t i = 0; i < vx_json_len(list); i++)
 			printf("%s %s\n", vx_json_str(vx_json_get(vx_json_at(list, i), "what")),
 				vx_json_str(vx_json_get(vx_json_at(list, i), "problem")));
-		printf("%" PRIu64 " %s, %" PRIu64 " file%s: %s\n", num(j, "entries"), entries(num(j, "entries")), num(j, "files"),
-			num(j, "files") == 1 ? "" : "s", vx_json_len(list) ? "damaged (what is damaged is a miss, and made anew)" : "all whole");
+		printf("%" PRIu64 " %s, %" PRIu64 " file%s: %s\n", num(j, "entries"),
+			entries(num(j, "entries")), num(j, "files"),
+			num(j, "files") == 1 ? "" : "s",
+			vx_json_len(list) ? "damaged (what is damaged is a miss, and made anew)"
+					  : "all whole");
 	}
 }
 

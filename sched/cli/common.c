@@ -13,7 +13,8 @@ int vx_cli_chdir(const char *dir, struct vx_err *err)
 	return vx_err_fix(err, "name a directory inside the workspace");
 }
 
-int vx_cli_value(int argc, char **argv, int *i, const char *name, const char **ret, struct vx_err *err)
+int vx_cli_value(
+	int argc, char **argv, int *i, const char *name, const char **ret, struct vx_err *err)
 {
 	size_t n = strlen(name);
 	if (strncmp(argv[*i], name, n) != 0)
@@ -39,7 +40,8 @@ int vx_cli_flag_only(int argc, char **argv, const char *flag, bool *ret_flag, st
 		const char *dir = NULL, *unused = NULL;
 		int r = vx_cli_value(argc, argv, &i, "-C", &dir, err);
 		if (!r)
-			r = vx_cli_value(argc, argv, &i, "--cache-dir", &unused, err); /* a global option; these verbs have no use for a cache */
+			/* a global option; these verbs have no use for a cache */
+			r = vx_cli_value(argc, argv, &i, "--cache-dir", &unused, err);
 		if (r < 0 || (dir && (r = vx_cli_chdir(dir, err)) < 0))
 			return r;
 		if (r || dir)

@@ -17,7 +17,8 @@
 #include <string.h>
 
 enum status { ST_HIT, ST_MISS, ST_NOCACHE, ST_GROUP, ST_NOT_STARTED, ST_UNKNOWN };
-static const char *const status_words[] = {"hit", "miss", "no-cache", "group", "not-started", "unknown"};
+static const char *const status_words[] = {
+	"hit", "miss", "no-cache", "group", "not-started", "unknown"};
 
 struct dry {
 	const struct vx_run_opts *o;
@@ -35,7 +36,8 @@ struct dry {
 static int open_all(struct dry *d, struct vx_err *err)
 {
 	const struct vx_ws_settings *set = &d->p->ws.settings;
-	int r = vx_store_dir(d->o->cache_dir, set->cache_dir, set->shared_store, d->p->ws.root, &d->arena, &d->store_dir, err);
+	int r = vx_store_dir(d->o->cache_dir, set->cache_dir, set->shared_store, d->p->ws.root,
+		&d->arena, &d->store_dir, err);
 	struct vx_store_opts so = {.dir = d->store_dir, .workspace = d->p->ws.root, .read = true};
 	if (!r)
 		r = vx_store_open(&so, &d->store, err);
@@ -100,7 +102,8 @@ static bool needed(const struct dry *d, uint32_t task)
 	const struct vx_task *t = &d->p->graph.tasks[task];
 	for (uint32_t i = 0; i < t->n_dependents; i++) {
 		uint32_t x = t->dependents[i];
-		if (d->status[x] == ST_GROUP ? d->p->graph.tasks[x].requested || needed(d, x) : d->status[x] != ST_HIT)
+		if (d->status[x] == ST_GROUP ? d->p->graph.tasks[x].requested || needed(d, x)
+					     : d->status[x] != ST_HIT)
 			return true;
 	}
 	return false;
@@ -110,7 +113,8 @@ static void judge_servers(struct dry *d)
 {
 	const struct vx_graph *g = &d->p->graph;
 	for (uint32_t t = 0; t < g->n_tasks; t++)
-		if (d->status[t] == ST_NOCACHE && g->tasks[t].decl->exec.persistent && !g->tasks[t].requested && !needed(d, t))
+		if (d->status[t] == ST_NOCACHE && g->tasks[t].decl->exec.persistent &&
+			!g->tasks[t].requested && !needed(d, t))
 			d->status[t] = ST_NOT_STARTED;
 }
 
@@ -129,7 +133,8 @@ static const char *reason_of(const struct dry *d, const struct vx_task *t)
 {
 	const struct vx_selection *sel = &d->p->sel;
 	for (uint32_t k = 0; d->o->affected && sel->reasons && k < sel->n_tasks; k++)
-		if (sel->tasks[k].project == t->project && !strcmp(sel->tasks[k].task, t->decl->name))
+		if (sel->tasks[k].project == t->project &&
+			!strcmp(sel->tasks[k].task, t->decl->name))
 			return sel->reasons[k];
 	return NULL;
 }
@@ -147,7 +152,8 @@ static struct vx_json *task_json(struct dry *d, uint32_t i)
 	return vx_run_task_json(d->p, i, &v, &d->arena);
 }
 
-/* The whole is written task by task: a plan of ten thousand tasks need not stand in memory as one tree. */
+/* The whole is written task by task: a plan of ten thousand tasks need not stand in memory as one
+ * tree. */
 static void print_json(struct dry *d)
 {
 	struct vx_buf b = VX_BUF(1ULL << 32);
@@ -173,14 +179,16 @@ static void print_json(struct dry *d)
 		vx_json_write(v, false, &b);
 		vx_json_free(v);
 		counts[d->status[i]]++;
-		if (d->status[i] != ST_HIT && d->status[i] != ST_GROUP && d->status[i] != ST_NOT_STARTED)
+		if (d->status[i] != ST_HIT && d->status[i] != ST_GROUP &&
+			d->status[i] != ST_NOT_STARTED)
 			work += d->history[i].duration_ns;
 		if (b.len > 1U << 20) {
 			(void)vx_write_full(1, b.data, b.len);
 			vx_buf_clear(&b);
 		}
 	}
-	vx_buf_printf(&b, "],\n\"predicted\":{\"workMs\":%llu", (unsigned long long)(work / 1000000));
+	vx_buf_printf(
+		&b, "],\n\"predicted\":{\"workMs\":%llu", (unsigned long long)(work / 1000000));
 	for (size_t i = 0; i < VX_ARRAY_LEN(status_words); i++)
 		vx_buf_printf(&b, ",\"%s\":%u", status_words[i], counts[i]);
 	vx_buf_adds(&b, "}}\n");
@@ -196,7 +204,8 @@ static void print_text(struct dry *d)
 		const struct vx_task *t = &g->tasks[g->topo[i]];
 		if (vx_task_is_group(t))
 			continue;
-		vx_buf_printf(&b, "%-11s %s%s", status_words[d->status[g->topo[i]]], t->id, t->requested ? "" : "  (needed)");
+		vx_buf_printf(&b, "%-11s %s%s", status_words[d->status[g->topo[i]]], t->id,
+			t->requested ? "" : "  (needed)");
 		const char *reason = reason_of(d, t);
 		if (reason)
 			vx_buf_printf(&b, "  because %s", reason);

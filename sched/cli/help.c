@@ -82,7 +82,8 @@ int vx_cli_help(int argc, char **argv)
 {
 	static const struct {
 		const char *verb, *text;
-	} pages[] = {{"run", run_help}, {"cache", cache_help}, {"lock", lock_help}, {"init", init_help}, {"info", info_help}, {"help", overview}};
+	} pages[] = {{"run", run_help}, {"cache", cache_help}, {"lock", lock_help},
+		{"init", init_help}, {"info", info_help}, {"help", overview}};
 	const char *names[VX_ARRAY_LEN(pages)];
 	struct vx_err err = {0};
 	for (size_t i = 0; i < VX_ARRAY_LEN(pages); i++) {

@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 /* First line of `program ARG`, or why not. */
-static const char *version_of(const char *program, const char *path, const char *arg, struct vx_arena *a)
+static const char *version_of(
+	const char *program, const char *path, const char *arg, struct vx_arena *a)
 {
 	if (!path)
 		return "not found on PATH";
@@ -55,7 +56,10 @@ static const char *sandbox_verdict(const char *bwrap, struct vx_arena *a)
 		bool done = false;
 		while (vx_pool_next(pool, &e) > 0) {
 			if (e.kind == VX_POOL_ARMED) {
-				verdict = e.done.end == 1 && !e.done.code ? "available" : vx_arena_printf(a, "not available: %s", e.done.text);
+				verdict = e.done.end == 1 && !e.done.code
+						  ? "available"
+						  : vx_arena_printf(
+							    a, "not available: %s", e.done.text);
 				done = true;
 			} else if (e.kind == VX_POOL_LOST) {
 				verdict = vx_arena_printf(a, "not available: %s", e.done.text);
@@ -76,15 +80,20 @@ static void workspace_info(struct vx_json *o, const char *cache_dir, struct vx_a
 	struct vx_run_opts ro = {.retry = -1, .timeout_ms = -1, .all = true};
 	char *dir = NULL;
 	if (vx_cli_plan(&ro, &p, &err) && !p.ws.root) {
-		vx_json_set(o, "workspace", vx_json_new_str(vx_arena_printf(a, "none: %s", err.what)));
+		vx_json_set(
+			o, "workspace", vx_json_new_str(vx_arena_printf(a, "none: %s", err.what)));
 		return;
 	}
 	static const char *const kinds[] = {"single project", "npm", "yarn", "pnpm", "bun"};
 	vx_json_set(o, "workspace", vx_json_new_str(p.ws.root));
 	vx_json_set(o, "packageManager", vx_json_new_str(kinds[p.ws.kind]));
 	vx_json_set(o, "projects", vx_json_new_int(p.ws.n_projects));
-	vx_json_set(o, "configuration", vx_json_new_str(err.code ? err.what : p.ws.settings.turbo ? "turbo.json" : "vx.json"));
-	if (vx_store_dir(cache_dir, p.ws.settings.cache_dir, p.ws.settings.shared_store, p.ws.root, a, &dir, &err)) {
+	vx_json_set(o, "configuration",
+		vx_json_new_str(err.code              ? err.what
+				: p.ws.settings.turbo ? "turbo.json"
+						      : "vx.json"));
+	if (vx_store_dir(cache_dir, p.ws.settings.cache_dir, p.ws.settings.shared_store, p.ws.root,
+		    a, &dir, &err)) {
 		vx_json_set(o, "cacheProblem", vx_json_new_str(err.what));
 		return;
 	}
@@ -125,7 +134,8 @@ static void print_pretty(const struct vx_json *o)
 	vx_buf_free(&b);
 }
 
-static int parse(int argc, char **argv, bool *ret_json, const char **ret_cache_dir, struct vx_err *err)
+static int parse(
+	int argc, char **argv, bool *ret_json, const char **ret_cache_dir, struct vx_err *err)
 {
 	for (int i = 1; i < argc; i++) {
 		const char *format = NULL, *dir = NULL, *arg = argv[i];
@@ -159,14 +169,19 @@ int vx_cli_info(int argc, char **argv)
 	struct vx_json *o = vx_json_object();
 	struct utsname u;
 	struct vx_plan here = {0};
-	const char *root = vx_cli_root(&here, &err) ? NULL : here.root, *bwrap = vx_cli_program("bwrap", root);
+	const char *root = vx_cli_root(&here, &err) ? NULL : here.root,
+		   *bwrap = vx_cli_program("bwrap", root);
 	uname(&u);
 	vx_json_set(o, "vx", vx_json_new_str(vx_version));
-	vx_json_set(o, "system", vx_json_new_str(vx_arena_printf(&a, "%s %s %s", u.sysname, u.release, u.machine)));
+	vx_json_set(o, "system",
+		vx_json_new_str(vx_arena_printf(&a, "%s %s %s", u.sysname, u.release, u.machine)));
 	vx_json_set(o, "cpus", vx_json_new_int(vx_cpu_count()));
-	vx_json_set(o, "git", vx_json_new_str(version_of("git", vx_cli_program("git", root), "--version", &a)));
+	vx_json_set(o, "git",
+		vx_json_new_str(version_of("git", vx_cli_program("git", root), "--version", &a)));
 	vx_json_set(o, "bwrap", vx_json_new_str(version_of("bwrap", bwrap, "--version", &a)));
-	vx_json_set(o, "vxInit", vx_json_new_str(vx_cli_init_path() ? vx_cli_init_path() : "not found beside vx nor in ../libexec/vx"));
+	vx_json_set(o, "vxInit",
+		vx_json_new_str(vx_cli_init_path() ? vx_cli_init_path()
+						   : "not found beside vx nor in ../libexec/vx"));
 	vx_json_set(o, "sandbox", vx_json_new_str(sandbox_verdict(bwrap, &a)));
 	workspace_info(o, cache_dir, &a);
 	if (json) {

@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 enum {
-	HAS_CONFIG = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS |
-		     VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS
+	HAS_CONFIG = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS |
+		     VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS | VX_HAS_VX_CONFIG_MJS |
+		     VX_HAS_VX_CONFIG_CJS
 };
 
 struct init {
@@ -45,9 +46,11 @@ static int write_new(struct init *x, const char *path, const struct vx_buf *text
 	vx_close(fd);
 	if (r < 0) {
 		if (fd >= 0)
-			(void)unlinkat(x->root_fd, path, 0); /* half a file would be taken for one that somebody wrote */
+			/* half a file would be taken for one that somebody wrote */
+			(void)unlinkat(x->root_fd, path, 0);
 		vx_err_set(x->err, r, "cannot write %s: %s", path, vx_strerror(r));
-		return vx_err_fix(x->err, "see to that, and run vx init again: it goes on where it stopped");
+		return vx_err_fix(
+			x->err, "see to that, and run vx init again: it goes on where it stopped");
 	}
 	printf("wrote %s\n", path);
 	x->written++;
@@ -63,27 +66,35 @@ static int one_project(struct init *x, const struct vx_project *p)
 		x->kept++;
 		return 0;
 	}
-	uint32_t n = x->from_turbo ? vx_init_from_turbo(&x->ws, p, x->a, &text, &x->notes) : vx_init_from_scripts(&x->ws, p, x->a, &text);
+	uint32_t n = x->from_turbo ? vx_init_from_turbo(&x->ws, p, x->a, &text, &x->notes)
+				   : vx_init_from_scripts(&x->ws, p, x->a, &text);
 	if (n)
-		r = write_new(x, strcmp(p->dir, ".") == 0 ? "vx.json" : vx_arena_printf(x->a, "%s/vx.json", p->dir), &text);
+		r = write_new(x,
+			strcmp(p->dir, ".") == 0 ? "vx.json"
+						 : vx_arena_printf(x->a, "%s/vx.json", p->dir),
+			&text);
 	vx_buf_free(&text);
 	return r;
 }
 
-/* turbo.json lets tasks read what others make and share outputs; a file that says the same must switch these rules off. */
+/* turbo.json lets tasks read what others make and share outputs; a file that says the same must
+ * switch these rules off. */
 static int workspace_file(struct init *x)
 {
 	struct vx_buf text = VX_BUF(1024);
 	int r = 0;
 
-	vx_buf_adds(&text, "{\n  \"rules\": {\n    \"exclusiveOutputs\": false,\n    \"upfrontKeys\": false\n  }\n}\n");
-	if (x->from_turbo && !(x->ws.root_files & (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC)))
+	vx_buf_adds(&text,
+		"{\n  \"rules\": {\n    \"exclusiveOutputs\": false,\n    \"upfrontKeys\": false\n  }\n}\n");
+	if (x->from_turbo &&
+		!(x->ws.root_files & (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC)))
 		r = write_new(x, "vx.workspace.json", &text);
 	vx_buf_free(&text);
 	return r;
 }
 
-/* What turbo.json allows and vx refuses (two tasks that write one file) is for a person to decide: said at once, not at the next run. */
+/* What turbo.json allows and vx refuses (two tasks that write one file) is for a person to decide:
+ * said at once, not at the next run. */
 static int try_out(struct init *x, const char *root)
 {
 	struct vx_workspace ws = {0};
@@ -98,8 +109,8 @@ static int try_out(struct init *x, const char *root)
 		r = vx_graph_build(&ws, &sel, NULL, x->a, &g, &err);
 	if (r < 0)
 		vx_strlist_add(&x->notes, x->a,
-			vx_arena_printf(
-				x->a, "what was written does not load yet: %s%s%s%s", err.what, *err.fix ? " (" : "", err.fix, *err.fix ? ")" : ""));
+			vx_arena_printf(x->a, "what was written does not load yet: %s%s%s%s",
+				err.what, *err.fix ? " (" : "", err.fix, *err.fix ? ")" : ""));
 	vx_map_free(&ws.by_name);
 	vx_map_free(&ws.by_dir);
 	return 0;
@@ -113,7 +124,8 @@ static int init(struct init *x)
 	if (r == 0)
 		r = vx_workspace_load(root, x->a, &x->ws, x->err);
 	if (r == 0 && x->from_turbo && !x->ws.settings.turbo) {
-		vx_err_set(x->err, -ENOENT, "there is no turbo.json to start from, or there are vx configurations already");
+		vx_err_set(x->err, -ENOENT,
+			"there is no turbo.json to start from, or there are vx configurations already");
 		r = vx_err_fix(x->err, "vx init without --from-turbo starts from the scripts");
 	}
 	if (r == 0 && x->from_turbo)
@@ -122,7 +134,8 @@ static int init(struct init *x)
 		return r;
 	x->root_fd = vx_open(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0);
 	if (x->root_fd < 0)
-		return vx_err_set(x->err, x->root_fd, "cannot enter %s: %s", root, vx_strerror(x->root_fd));
+		return vx_err_set(
+			x->err, x->root_fd, "cannot enter %s: %s", root, vx_strerror(x->root_fd));
 	for (uint32_t i = 0; i < x->ws.n_projects && r == 0; i++)
 		r = one_project(x, &x->ws.projects[i]);
 	if (r == 0)
@@ -144,7 +157,8 @@ int vx_cli_init(int argc, char **argv)
 		for (uint32_t i = 0; i < x.notes.n; i++)
 			printf("note: %s\n", x.notes.v[i]);
 		if (x.kept)
-			printf("%u configuration%s already there, and left alone\n", x.kept, x.kept == 1 ? " is" : "s are");
+			printf("%u configuration%s already there, and left alone\n", x.kept,
+				x.kept == 1 ? " is" : "s are");
 		if (!x.written)
 			printf("nothing to write\n");
 		else if (!x.from_turbo)

@@ -28,13 +28,15 @@ static int check_graph(const struct vx_workspace *ws, struct vx_arena *a, struct
 	struct vx_request_task *tasks = vx_arena_array(a, n ? n : 1, sizeof *tasks);
 	for (uint32_t p = 0; p < ws->n_projects; p++)
 		for (uint32_t i = 0; i < ws->projects[p].n_tasks; i++)
-			tasks[sel.n_tasks++] = (struct vx_request_task){p, ws->projects[p].tasks[i]->name};
+			tasks[sel.n_tasks++] =
+				(struct vx_request_task){p, ws->projects[p].tasks[i]->name};
 	sel.tasks = tasks;
 	return vx_graph_build(ws, &sel, NULL, a, &g, err);
 }
 
 /* The first line in which the two differ. */
-static void first_difference(const char *old, const char *new, unsigned *ret_line, struct vx_err *err)
+static void first_difference(
+	const char *old, const char *new, unsigned *ret_line, struct vx_err *err)
 {
 	unsigned line = 1;
 
@@ -44,7 +46,8 @@ static void first_difference(const char *old, const char *new, unsigned *ret_lin
 		new ++;
 	}
 	*ret_line = line;
-	vx_err_set(err, -ESTALE, VX_LOCK_FILE " is not what the workspace resolves to now (line %u differs)", line);
+	vx_err_set(err, -ESTALE,
+		VX_LOCK_FILE " is not what the workspace resolves to now (line %u differs)", line);
 	vx_err_fix(err, "write it again: vx lock");
 }
 
@@ -59,7 +62,8 @@ static int compare(int root_fd, const struct vx_buf *now, struct vx_err *err)
 		vx_err_fix(err, "write it with: vx lock");
 	} else if (r < 0) {
 		vx_err_set(err, r, "cannot read " VX_LOCK_FILE ": %s", vx_strerror(r));
-	} else if (old.len != now->len || memcmp(vx_buf_str(&old), vx_buf_str(now), now->len) != 0) {
+	} else if (old.len != now->len ||
+		   memcmp(vx_buf_str(&old), vx_buf_str(now), now->len) != 0) {
 		first_difference(vx_buf_str(&old), vx_buf_str(now), &line, err);
 		r = -ESTALE;
 	}
@@ -77,7 +81,8 @@ static int check_text(const struct vx_buf *text, struct vx_err *err)
 	while (start > text->data && start[-1] != '\n')
 		start--;
 	start += strspn(start, " ");
-	vx_err_set(err, -EILSEQ, "bytes that are not UTF-8 cannot stand in " VX_LOCK_FILE ": %.*s", (int)strcspn(start, "\n"), start);
+	vx_err_set(err, -EILSEQ, "bytes that are not UTF-8 cannot stand in " VX_LOCK_FILE ": %.*s",
+		(int)strcspn(start, "\n"), start);
 	return vx_err_fix(err, "name or write it in UTF-8");
 }
 
@@ -99,8 +104,9 @@ static int lock(bool check, struct vx_arena *a, struct vx_err *err)
 	if (r == 0) {
 		vx_lock_write(&ws, &text);
 		if (text.overflow)
-			r = vx_err_set(
-				err, -EFBIG, "the lock would be larger than %u bytes, the most a configuration file may have", VX_MAX_CONFIG_BYTES);
+			r = vx_err_set(err, -EFBIG,
+				"the lock would be larger than %u bytes, the most a configuration file may have",
+				VX_MAX_CONFIG_BYTES);
 	}
 	if (r == 0)
 		r = check_text(&text, err);
@@ -112,10 +118,13 @@ static int lock(bool check, struct vx_arena *a, struct vx_err *err)
 	} else if (r == 0) {
 		r = vx_write_file_atomic(fd, VX_LOCK_FILE, text.data, text.len, 0644);
 		if (r < 0)
-			vx_err_set(err, r, "cannot write %s/" VX_LOCK_FILE ": %s", root, vx_strerror(r));
+			vx_err_set(err, r, "cannot write %s/" VX_LOCK_FILE ": %s", root,
+				vx_strerror(r));
 	}
 	if (r == 0)
-		printf(check ? VX_LOCK_FILE " is up to date\n" : VX_LOCK_FILE " written: %u projects\n", ws.n_projects);
+		printf(check ? VX_LOCK_FILE " is up to date\n"
+			     : VX_LOCK_FILE " written: %u projects\n",
+			ws.n_projects);
 	vx_close(fd);
 	vx_buf_free(&text);
 	vx_map_free(&ws.by_name);

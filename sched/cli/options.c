@@ -1,4 +1,5 @@
-/* Options of `vx run`: one table, one loop. Other runners' spellings are accepted where they mean the same, or refused with ours. */
+/* Options of `vx run`: one table, one loop. Other runners' spellings are accepted where they mean
+ * the same, or refused with ours. */
 #include "cli.h"
 
 #include "vx/arena.h"
@@ -106,8 +107,8 @@ static int take_continue(struct parse *p, const char *name, const char *value)
 	static const struct {
 		const char *name;
 		enum vx_continue policy;
-	} words[] = {{"always", VX_CONTINUE_ALWAYS}, {"deps-ok", VX_CONTINUE_DEPS_OK}, {"never", VX_CONTINUE_NEVER},
-		{"dependencies-successful", VX_CONTINUE_DEPS_OK}};
+	} words[] = {{"always", VX_CONTINUE_ALWAYS}, {"deps-ok", VX_CONTINUE_DEPS_OK},
+		{"never", VX_CONTINUE_NEVER}, {"dependencies-successful", VX_CONTINUE_DEPS_OK}};
 	for (size_t i = 0; i < VX_ARRAY_LEN(words); i++)
 		if (!value || !strcmp(value, words[i].name)) {
 			p->o->policy = words[i].policy;
@@ -120,7 +121,9 @@ static int take_continue(struct parse *p, const char *name, const char *value)
 static int take_inference(struct parse *p, const char *name, const char *value)
 {
 	p->o->no_inference = value && !strcmp(value, "false");
-	return !value || p->o->no_inference || !strcmp(value, "true") ? 0 : bad(p, name, value, "true or false");
+	return !value || p->o->no_inference || !strcmp(value, "true")
+		       ? 0
+		       : bad(p, name, value, "true or false");
 }
 
 static int take_number(struct parse *p, const char *name, const char *value)
@@ -147,7 +150,8 @@ static int take_cache(struct parse *p, const char *name, const char *value)
 	static const struct {
 		const char *spec;
 		bool read, write;
-	} specs[] = {{"local:rw", true, true}, {"local:r", true, false}, {"local:w", false, true}, {"local:", false, false}};
+	} specs[] = {{"local:rw", true, true}, {"local:r", true, false}, {"local:w", false, true},
+		{"local:", false, false}};
 	for (size_t i = 0; i < VX_ARRAY_LEN(specs); i++)
 		if (!strcmp(value, specs[i].spec)) {
 			p->o->cache_read = specs[i].read;
@@ -187,7 +191,9 @@ static size_t word_index(const char *value, const char *const *words, size_t n)
 
 static int take_logs(struct parse *p, const char *name, const char *value)
 {
-	return vx_output_logs_parse(value, &p->o->logs) ? bad(p, name, value, "one of full, new-only, errors-only, hash-only, none") : 0;
+	return vx_output_logs_parse(value, &p->o->logs)
+		       ? bad(p, name, value, "one of full, new-only, errors-only, hash-only, none")
+		       : 0;
 }
 
 static int take_dry(struct parse *p, const char *name, const char *value)
@@ -227,7 +233,8 @@ static int take_report(struct parse *p, const char *name, const char *value)
 static int take_sandbox(struct parse *p, const char *name, const char *value)
 {
 	static const char *const words[] = {"config", "require", "off"};
-	static const enum vx_sandbox_mode modes[] = {VX_SANDBOX_CONFIG, VX_SANDBOX_REQUIRE, VX_SANDBOX_OFF};
+	static const enum vx_sandbox_mode modes[] = {
+		VX_SANDBOX_CONFIG, VX_SANDBOX_REQUIRE, VX_SANDBOX_OFF};
 	size_t i = word_index(value, words, VX_ARRAY_LEN(words));
 	if (i == VX_ARRAY_LEN(words))
 		return bad(p, name, value, "one of config, require, off");
@@ -270,7 +277,8 @@ static const struct option options[] = {
 	/* Turborepo's and Nx's that mean nothing here, or something else: what to write. */
 	{"output-style", 0, ARG_VALUE, NULL, "--output-logs"},
 	{"log-order", 0, ARG_VALUE, NULL, "nothing: the output of tasks is never interleaved"},
-	{"log-prefix", 0, ARG_VALUE, NULL, "nothing: lines are named where several tasks stream at once"},
+	{"log-prefix", 0, ARG_VALUE, NULL,
+		"nothing: lines are named where several tasks stream at once"},
 	{"daemon", 0, ARG_NONE, NULL, "nothing: vx has no daemon"},
 	{"no-daemon", 0, ARG_NONE, NULL, "nothing: vx has no daemon"},
 	{"ui", 0, ARG_VALUE, NULL, "nothing: live rows come with a terminal"},
@@ -298,7 +306,8 @@ static const struct option options[] = {
 static const struct option *find(const char *name, size_t n)
 {
 	for (size_t i = 0; i < VX_ARRAY_LEN(options); i++)
-		if ((n == 1 && options[i].letter == name[0]) || (strlen(options[i].name) == n && !memcmp(options[i].name, name, n)))
+		if ((n == 1 && options[i].letter == name[0]) ||
+			(strlen(options[i].name) == n && !memcmp(options[i].name, name, n)))
 			return &options[i];
 	return NULL;
 }
@@ -311,9 +320,11 @@ static int unknown(struct parse *p, const char *arg)
 		if (!options[i].instead)
 			names[n++] = options[i].name;
 	const char *word = arg + strspn(arg, "-");
-	const char *near = vx_nearest(vx_arena_strndup(p->a, word, strcspn(word, "=")), (struct vx_strs){names, n});
+	const char *near = vx_nearest(
+		vx_arena_strndup(p->a, word, strcspn(word, "=")), (struct vx_strs){names, n});
 	vx_err_set(p->err, -EINVAL, "there is no option %s", arg);
-	return near ? vx_err_fix(p->err, "did you mean --%s?", near) : vx_err_fix(p->err, "vx help run lists them");
+	return near ? vx_err_fix(p->err, "did you mean --%s?", near)
+		    : vx_err_fix(p->err, "vx help run lists them");
 }
 
 /* One option at argv[i]; returns how many words it took, or -EINVAL. */
@@ -340,8 +351,12 @@ static int take_option(struct parse *p, int argc, char **argv, int i)
 	if (opt->arg == ARG_VALUE && !value) {
 		if (i + 1 >= argc) {
 			vx_err_set(p->err, -EINVAL, "%s has no value", arg);
-			return is_long ? vx_err_fix(p->err, "write --%s VALUE; vx help run says which", opt->name)
-				       : vx_err_fix(p->err, "write -%c VALUE; vx help run says which", opt->letter);
+			return is_long ? vx_err_fix(p->err,
+						 "write --%s VALUE; vx help run says which",
+						 opt->name)
+				       : vx_err_fix(p->err,
+						 "write -%c VALUE; vx help run says which",
+						 opt->letter);
 		}
 		value = argv[i + 1];
 		took = 2;
@@ -354,7 +369,11 @@ int vx_cli_parse_run(int argc, char **argv, struct vx_run_opts *o, struct vx_err
 {
 	static struct vx_arena arena; /* lives as long as the process, like argv */
 	struct parse p = {.o = o, .a = &arena, .err = err};
-	*o = (struct vx_run_opts){.retry = -1, .timeout_ms = -1, .cache_read = true, .cache_write = true, .policy = VX_CONTINUE_DEPS_OK};
+	*o = (struct vx_run_opts){.retry = -1,
+		.timeout_ms = -1,
+		.cache_read = true,
+		.cache_write = true,
+		.policy = VX_CONTINUE_DEPS_OK};
 	for (int i = 1; i < argc;) {
 		if (!strcmp(argv[i], "--")) {
 			for (i++; i < argc; i++)

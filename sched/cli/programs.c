@@ -1,4 +1,5 @@
-/* Where the other programs are: vx-init beside us, bubblewrap and the shell on our own PATH (never a task's, see vx_which_own). */
+/* Where the other programs are: vx-init beside us, bubblewrap and the shell on our own PATH (never
+ * a task's, see vx_which_own). */
 #include "cli.h"
 
 #include "vx/fd.h"

@@ -24,7 +24,8 @@ int vx_cli_root(struct vx_plan *p, struct vx_err *err)
 		return r;
 	r = vx_path_canon(&p->arena, ".", &cwd);
 	if (r)
-		return vx_err_set(err, r, "the current directory cannot be read: %s", vx_strerror(r));
+		return vx_err_set(
+			err, r, "the current directory cannot be read: %s", vx_strerror(r));
 	const char *below = vx_path_below(cwd, root);
 	p->root = root;
 	p->cwd = below && *below ? below : ".";
@@ -38,8 +39,10 @@ static void ask(struct vx_strlist *l, struct vx_plan *p, const char *what, struc
 		vx_strlist_add(l, &p->arena, values.v[i]);
 }
 
-/* Opens the memory of this plan. What asks git is not kept: its answer depends on more than files. */
-static struct vx_snapshot *open_snapshot(const struct vx_run_opts *o, struct vx_plan *p, const char *root)
+/* Opens the memory of this plan. What asks git is not kept: its answer depends on more than
+ * files. */
+static struct vx_snapshot *open_snapshot(
+	const struct vx_run_opts *o, struct vx_plan *p, const char *root)
 {
 	struct vx_strlist asked = {0};
 	if (o->affected || o->frozen)
@@ -58,11 +61,13 @@ static struct vx_snapshot *open_snapshot(const struct vx_run_opts *o, struct vx_
 	return vx_snapshot_open(root, vx_strlist_done(&asked));
 }
 
-static int derive(const struct vx_run_opts *o, struct vx_plan *p, const char *root, struct vx_err *err)
+static int derive(
+	const struct vx_run_opts *o, struct vx_plan *p, const char *root, struct vx_err *err)
 {
 	if (p->snapshot)
 		vx_facts_use(vx_snapshot_facts(p->snapshot));
-	int r = o->frozen ? vx_lock_read(root, &p->arena, &p->ws, err) : vx_workspace_load(root, &p->arena, &p->ws, err);
+	int r = o->frozen ? vx_lock_read(root, &p->arena, &p->ws, err)
+			  : vx_workspace_load(root, &p->arena, &p->ws, err);
 	for (uint32_t i = 0; !r && o->no_inference && i < p->ws.n_projects; i++)
 		p->ws.projects[i].framework_env = (struct vx_strs){0};
 	if (!r && !o->frozen)
@@ -83,7 +88,8 @@ static int derive(const struct vx_run_opts *o, struct vx_plan *p, const char *ro
 		r = vx_affected_narrow(&p->ws, &so, &p->arena, &p->sel, err);
 	if (r || p->sel.nothing)
 		return r;
-	struct vx_graph_opts go = {.exclude_dependencies = o->exclude_deps, .exclude_names = o->exclude_names};
+	struct vx_graph_opts go = {
+		.exclude_dependencies = o->exclude_deps, .exclude_names = o->exclude_names};
 	r = vx_graph_build(&p->ws, &p->sel, &go, &p->arena, &p->graph, err);
 	if (!r && p->snapshot)
 		vx_snapshot_planned(p->snapshot, &p->ws, &p->sel, &p->graph);

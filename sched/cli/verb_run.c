@@ -19,7 +19,8 @@ static void say(const char *verb, const char *what, const char *fix)
 {
 	struct vx_err *err = NULL;
 	char line[sizeof err->what + sizeof err->fix + 64];
-	int n = *fix ? snprintf(line, sizeof line, "vx %s: %s (%s)", verb, what, fix) : snprintf(line, sizeof line, "vx %s: %s", verb, what);
+	int n = *fix ? snprintf(line, sizeof line, "vx %s: %s (%s)", verb, what, fix)
+		     : snprintf(line, sizeof line, "vx %s: %s", verb, what);
 	size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 2;
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)line[i] < ' ')
@@ -47,11 +48,14 @@ static int refuse_nested(const struct vx_plan *p, struct vx_err *err)
 	if (!outer || strcmp(outer, p->ws.root) != 0)
 		return 0;
 	const char *task = getenv("VX_RUN_TASK");
-	vx_err_set(err, -EDEADLK, "this is inside the task %s of the same workspace", task ? task : "of a run");
-	return vx_err_fix(err, "declare the task in dependsOn instead of starting vx from a command");
+	vx_err_set(err, -EDEADLK, "this is inside the task %s of the same workspace",
+		task ? task : "of a run");
+	return vx_err_fix(
+		err, "declare the task in dependsOn instead of starting vx from a command");
 }
 
-/* Files that are written when all is done: what would fail then is said before anything is started. */
+/* Files that are written when all is done: what would fail then is said before anything is
+ * started. */
 static int check_file(const char *option, const char *path, struct vx_err *err)
 {
 	char dir[VX_MAX_PATH];
@@ -64,11 +68,14 @@ static int check_file(const char *option, const char *path, struct vx_err *err)
 		return vx_err_set(err, -EINVAL, "%s has no usable path", option);
 	memcpy(dir, slash ? path : ".", n);
 	dir[n] = 0;
-	int r = access(dir, W_OK | X_OK) ? -errno : stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? -EISDIR : 0;
+	int r = access(dir, W_OK | X_OK)                      ? -errno
+		: stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? -EISDIR
+							      : 0;
 	if (!r)
 		return 0;
 	vx_err_set(err, r, "%s: %s cannot be written: %s", option, path, vx_strerror(r));
-	return vx_err_fix(err, "name a file in a directory that is there and writable: %s=PATH", option);
+	return vx_err_fix(
+		err, "name a file in a directory that is there and writable: %s=PATH", option);
 }
 
 /* Where it is set at all it says one of the documented words. */
@@ -78,7 +85,8 @@ static int check_word(const char *name, const char *one, const char *other, stru
 	if (!text || !*text || vx_streq(text, one) || vx_streq(text, other))
 		return 0;
 	vx_err_set(err, -EINVAL, "%s=%s is not understood", name, text);
-	return vx_err_fix(err, other ? "%s or %s, or leave it unset" : "%s, or leave it unset", one, other);
+	return vx_err_fix(
+		err, other ? "%s or %s, or leave it unset" : "%s, or leave it unset", one, other);
 }
 
 static int check_opts(const struct vx_run_opts *o, struct vx_err *err)
@@ -91,7 +99,8 @@ static int check_opts(const struct vx_run_opts *o, struct vx_err *err)
 	if (r)
 		return r;
 	if (o->frozen && o->no_inference) {
-		vx_err_set(err, -EINVAL, "--framework-inference=false says nothing to --frozen: vx-lock.json holds what was inferred");
+		vx_err_set(err, -EINVAL,
+			"--framework-inference=false says nothing to --frozen: vx-lock.json holds what was inferred");
 		return vx_err_fix(err, "leave one of the two out");
 	}
 	if (o->dry)
@@ -114,7 +123,8 @@ int vx_cli_run(int argc, char **argv)
 		return vx_cli_fail("run", &err);
 	if (o.help)
 		return vx_cli_help(2, argv - 1);
-	o.wants_tasks = o.dry != VX_DRY_JSON && o.dry != VX_DRY_FULL; /* the JSON also says what a filter selects */
+	/* the JSON also says what a filter selects */
+	o.wants_tasks = o.dry != VX_DRY_JSON && o.dry != VX_DRY_FULL;
 	o.start_ns = vx_now_ns();
 	o.stats_path = getenv("VX_STATS");
 	if (o.stats_path && !*o.stats_path)
@@ -145,6 +155,7 @@ int vx_cli_run(int argc, char **argv)
 	}
 	fflush(stdout);
 	vx_ahead_free(plan.ahead);
-	/* The plan's memory goes with the process: unmapping it page by page would only cost time. */
+	/* The plan's memory goes with the process: unmapping it page by page would only cost
+	 * time. */
 	return code;
 }

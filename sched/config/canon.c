@@ -1,5 +1,6 @@
-/* A task's resolved declaration as canonical JSON: a part of its key. Members in a fixed order, absent where they say nothing, so that the same task
- * written in another file format, or inherited instead of repeated, has the same key. exec.resources (placement) is left out. */
+/* A task's resolved declaration as canonical JSON: a part of its key. Members in a fixed order,
+ * absent where they say nothing, so that the same task written in another file format, or inherited
+ * instead of repeated, has the same key. exec.resources (placement) is left out. */
 #include "cfg.h"
 
 #include "vx/arena.h"

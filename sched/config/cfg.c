@@ -58,7 +58,8 @@ static bool is_known(const char *key, const char *const *known)
 	return false;
 }
 
-int cfg_object(const struct cfg *c, const struct vx_json *v, const char *field, const char *const *known)
+int cfg_object(
+	const struct cfg *c, const struct vx_json *v, const char *field, const char *const *known)
 {
 	struct vx_strs names = {known, 0};
 
@@ -70,7 +71,8 @@ int cfg_object(const struct cfg *c, const struct vx_json *v, const char *field, 
 		while (known[names.n])
 			names.n++;
 		const char *near = vx_nearest(it.key, names);
-		int r = field ? cfg_fail(c, field, "has an unknown key \"%.100s\"", it.key) : cfg_fail(c, NULL, "unknown key \"%.100s\"", it.key);
+		int r = field ? cfg_fail(c, field, "has an unknown key \"%.100s\"", it.key)
+			      : cfg_fail(c, NULL, "unknown key \"%.100s\"", it.key);
 		if (near)
 			return vx_err_fix(c->err, "did you mean \"%s\"?", near);
 		struct vx_buf b = VX_BUF(900);
@@ -107,7 +109,8 @@ int cfg_strs(const struct cfg *c, const struct vx_json *v, const char *field, st
 	for (size_t i = 0; i < n; i++) {
 		const struct vx_json *e = vx_json_at(v, i);
 		if (vx_json_type(e) != VX_JSON_STRING)
-			return cfg_fail(c, field, "must be a list of strings, but entry %zu is %s", i + 1, type_name(e));
+			return cfg_fail(c, field, "must be a list of strings, but entry %zu is %s",
+				i + 1, type_name(e));
 		size_t len = vx_json_str_len(e);
 		if (len == 0)
 			return cfg_fail(c, field, "has an empty string as entry %zu", i + 1);
@@ -129,7 +132,8 @@ int cfg_bool(const struct cfg *c, const struct vx_json *v, const char *field, bo
 	return 0;
 }
 
-int cfg_int(const struct cfg *c, const struct vx_json *v, const char *field, int64_t min, int64_t max, int64_t *ret)
+int cfg_int(const struct cfg *c, const struct vx_json *v, const char *field, int64_t min,
+	int64_t max, int64_t *ret)
 {
 	if (!v)
 		return 0;
@@ -141,12 +145,14 @@ int cfg_int(const struct cfg *c, const struct vx_json *v, const char *field, int
 		n = whole ? (int64_t)d : 0;
 	}
 	if (!whole || n < min || n > max)
-		return cfg_fail(c, field, "must be a whole number from %lld to %lld", (long long)min, (long long)max);
+		return cfg_fail(c, field, "must be a whole number from %lld to %lld",
+			(long long)min, (long long)max);
 	*ret = n;
 	return 0;
 }
 
-const struct vx_json *cfg_pick(const struct vx_json *own, const struct vx_json *fallback, const char *key)
+const struct vx_json *cfg_pick(
+	const struct vx_json *own, const struct vx_json *fallback, const char *key)
 {
 	if (own && vx_json_has(own, key))
 		return vx_json_get(own, key);
@@ -160,8 +166,11 @@ int cfg_read(const struct vx_base_dir *root, const char *rel, struct vx_buf *b, 
 	if (r == 0 || r == -ENOENT)
 		return r;
 	if (r == -EFBIG)
-		return vx_err_set(err, r, "%s: larger than %u bytes, the most a configuration file may have", rel, VX_MAX_CONFIG_BYTES);
-	return vx_err_set(err, r, "cannot read %s: %s", rel, r == -EINVAL ? "not a regular file" : vx_strerror(r));
+		return vx_err_set(err, r,
+			"%s: larger than %u bytes, the most a configuration file may have", rel,
+			VX_MAX_CONFIG_BYTES);
+	return vx_err_set(err, r, "cannot read %s: %s", rel,
+		r == -EINVAL ? "not a regular file" : vx_strerror(r));
 }
 
 const char *cfg_script(const struct vx_project *p, const char *name)

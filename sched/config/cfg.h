@@ -8,44 +8,60 @@
 struct vx_arena;
 struct vx_err;
 
-/* Where we are: the file, and in it the project and task (NULL outside of one). Errors start with it. */
+/* Where we are: the file, and in it the project and task (NULL outside of one). Errors start with
+ * it. */
 struct cfg {
 	struct vx_arena *a;
 	struct vx_err *err;
 	const char *file, *project, *task;
-	const char *source; /* the file's name where it lies in the project's directory: what the declarations keep; NULL: `file` */
+	/* the file's name where it lies in the project's directory: what the declarations keep;
+	 * NULL: `file` */
+	const char *source;
 };
 
-/* Sets err to "FILE: project "p", task "t": FIELD MESSAGE" and returns -EINVAL. `field` may be NULL. */
-int cfg_fail(const struct cfg *c, const char *field, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Sets err to "FILE: project "p", task "t": FIELD MESSAGE" and returns -EINVAL. `field` may be
+ * NULL. */
+int cfg_fail(const struct cfg *c, const char *field, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
-/* The value must be an object and its keys all be in the NULL-terminated list; the error names the nearest known one. */
-int cfg_object(const struct cfg *c, const struct vx_json *v, const char *field, const char *const *known);
+/* The value must be an object and its keys all be in the NULL-terminated list; the error names the
+ * nearest known one. */
+int cfg_object(
+	const struct cfg *c, const struct vx_json *v, const char *field, const char *const *known);
 
-/* Values. An absent one (NULL) leaves *ret alone. Strings hold no NUL; those of lists are not empty. */
+/* Values. An absent one (NULL) leaves *ret alone. Strings hold no NUL; those of lists are not
+ * empty. */
 int cfg_str(const struct cfg *c, const struct vx_json *v, const char *field, const char **ret);
 int cfg_strs(const struct cfg *c, const struct vx_json *v, const char *field, struct vx_strs *ret);
 int cfg_bool(const struct cfg *c, const struct vx_json *v, const char *field, bool *ret);
-int cfg_int(const struct cfg *c, const struct vx_json *v, const char *field, int64_t min, int64_t max, int64_t *ret);
+int cfg_int(const struct cfg *c, const struct vx_json *v, const char *field, int64_t min,
+	int64_t max, int64_t *ret);
 
-/* `key` of the project's object, else of the workspace's default (each may be NULL). A null takes the default away. */
-const struct vx_json *cfg_pick(const struct vx_json *own, const struct vx_json *fallback, const char *key);
+/* `key` of the project's object, else of the workspace's default (each may be NULL). A null takes
+ * the default away. */
+const struct vx_json *cfg_pick(
+	const struct vx_json *own, const struct vx_json *fallback, const char *key);
 
-/* A file of the workspace as text; -ENOENT without a message when absent. The buffer is the caller's. */
+/* A file of the workspace as text; -ENOENT without a message when absent. The buffer is the
+ * caller's. */
 struct vx_base_dir;
 struct vx_buf;
 int cfg_read(const struct vx_base_dir *root, const char *rel, struct vx_buf *b, struct vx_err *err);
 
-/* task.c: one task from its own declaration and the workspace default of its name (either may be NULL). `script` is what runs when the default applies
- * and names no command. Rules that one task can break alone are checked here. */
-int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret);
-/* The fields of a resolved task, without defaults, rules or canonical form; members that it does not know are let pass. */
+/* task.c: one task from its own declaration and the workspace default of its name (either may be
+ * NULL). `script` is what runs when the default applies and names no command. Rules that one task
+ * can break alone are checked here. */
+int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback,
+	const char *script, struct vx_task_decl *ret);
+/* The fields of a resolved task, without defaults, rules or canonical form; members that it does
+ * not know are let pass. */
 int cfg_task_fields(const struct cfg *c, const struct vx_json *task, struct vx_task_decl *ret);
 int cfg_task_name(const struct cfg *c, const char *name);
 /* Shape only: what a default may look like, before it is met with a project. */
 int cfg_task_shape(const struct cfg *c, const struct vx_json *task, const char *field);
 
-int cfg_sandbox(const struct cfg *c, const struct vx_json *v, struct vx_exec_decl *e); /* sandbox.c */
+/* sandbox.c */
+int cfg_sandbox(const struct cfg *c, const struct vx_json *v, struct vx_exec_decl *e);
 /* Which of `own` (NULL at its end) the outputs would take, and by which entry; NULL none. */
 const char *cfg_taken(struct vx_strs out, const char *const *own, const char **ret_entry);
 int cfg_rules(const struct cfg *c, const struct vx_task_decl *t);            /* rules.c */
@@ -56,7 +72,8 @@ struct cfg_ws_file {
 	const char *path;
 	struct vx_json *json, *tasks;
 };
-int cfg_ws_settings(const struct cfg *c, const struct vx_json *v, struct vx_workspace *ws, struct vx_json **ret_tasks);
+int cfg_ws_settings(const struct cfg *c, const struct vx_json *v, struct vx_workspace *ws,
+	struct vx_json **ret_tasks);
 
 /* The command of a project's script; NULL when it has none of that name. */
 const char *cfg_script(const struct vx_project *p, const char *name);

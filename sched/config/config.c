@@ -28,12 +28,14 @@ struct loader {
 	struct vx_buf text;
 	const char *defaults_file;
 	struct vx_json *defaults_json, *defaults; /* vx.workspace.json and its tasks */
-	/* Large workspaces are full of equal files: what one says is kept by its text (and by the scripts that defaults look at). */
+	/* Large workspaces are full of equal files: what one says is kept by its text (and by the
+	 * scripts that defaults look at). */
 	struct vx_map by_text;
 	struct known *known;
 	uint32_t n_known, cap_known;
 	struct vx_arena texts;
-	struct vx_map by_task; /* the same for single tasks: everything that a declaration is made from -> shared */
+	/* the same for single tasks: everything that a declaration is made from -> shared */
+	struct vx_map by_task;
 	const struct vx_task_decl **shared;
 	uint32_t n_shared, cap_shared;
 	struct vx_buf said;
@@ -54,7 +56,9 @@ static int read_text(struct loader *l, const char *rel)
 
 	if (r != -ENOENT)
 		return r;
-	vx_err_set(l->err, r, "%s cannot be read: it was there a moment ago, or is a symbolic link to nothing", rel);
+	vx_err_set(l->err, r,
+		"%s cannot be read: it was there a moment ago, or is a symbolic link to nothing",
+		rel);
 	return vx_err_fix(l->err, "put the file back, or remove the link");
 }
 
@@ -62,7 +66,8 @@ static int read_json(struct loader *l, const char *rel, int flags, struct vx_jso
 {
 	int r = read_text(l, rel);
 
-	return r < 0 ? r : vx_json_parse(vx_buf_str(&l->text), l->text.len, flags, rel, ret, l->err);
+	return r < 0 ? r
+		     : vx_json_parse(vx_buf_str(&l->text), l->text.len, flags, rel, ret, l->err);
 }
 
 static const char *in_dir(struct loader *l, const char *dir, const char *name)
@@ -77,12 +82,14 @@ static int load_settings(struct loader *l)
 	if (!files)
 		return 0;
 	if (files == (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC)) {
-		vx_err_set(l->err, -EEXIST, "both vx.workspace.json and vx.workspace.jsonc are there");
+		vx_err_set(
+			l->err, -EEXIST, "both vx.workspace.json and vx.workspace.jsonc are there");
 		return vx_err_fix(l->err, "remove one of them");
 	}
 	bool comments = files & VX_HAS_VX_WORKSPACE_JSONC;
 	l->defaults_file = comments ? "vx.workspace.jsonc" : "vx.workspace.json";
-	int r = read_json(l, l->defaults_file, VX_JSON_UNIQUE | (comments ? VX_JSON_COMMENTS : 0), &l->defaults_json);
+	int r = read_json(l, l->defaults_file, VX_JSON_UNIQUE | (comments ? VX_JSON_COMMENTS : 0),
+		&l->defaults_json);
 	struct cfg c = {l->a, l->err, l->defaults_file, NULL, NULL, NULL};
 	return r < 0 ? r : cfg_ws_settings(&c, l->defaults_json, l->ws, &l->defaults);
 }
@@ -92,10 +99,11 @@ struct decls {
 	uint32_t n;
 };
 
-static int add_task(
-	struct loader *l, const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct decls *out)
+static int add_task(struct loader *l, const struct cfg *c, const struct vx_json *own,
+	const struct vx_json *fallback, const char *script, struct decls *out)
 {
-	const char *const words[] = {c->source ? c->source : c->file, c->task, script ? script : "", script ? "script" : "", c->source ? "own" : ""};
+	const char *const words[] = {c->source ? c->source : c->file, c->task, script ? script : "",
+		script ? "script" : "", c->source ? "own" : ""};
 
 	vx_buf_clear(&l->said);
 	vx_buf_add(&l->said, &fallback, sizeof fallback);
@@ -103,7 +111,8 @@ static int add_task(
 		vx_buf_add(&l->said, words[i], strlen(words[i]) + 1);
 	if (own)
 		vx_json_write(own, false, &l->said);
-	uint32_t k = l->said.overflow ? VX_MAP_NONE : vx_map_get(&l->by_task, l->said.data, l->said.len);
+	uint32_t k =
+		l->said.overflow ? VX_MAP_NONE : vx_map_get(&l->by_task, l->said.data, l->said.len);
 	if (k != VX_MAP_NONE) {
 		out->v[out->n++] = l->shared[k];
 		return 0;
@@ -119,13 +128,15 @@ static int add_task(
 	}
 	l->shared[l->n_shared] = t;
 	if (!l->said.overflow)
-		vx_map_put(&l->by_task, vx_arena_dup(&l->texts, l->said.data, l->said.len), l->said.len, l->n_shared);
+		vx_map_put(&l->by_task, vx_arena_dup(&l->texts, l->said.data, l->said.len),
+			l->said.len, l->n_shared);
 	l->n_shared++;
 	return 0;
 }
 
 /* The tasks that the project's own file lists, each over the workspace default of its name. */
-static int own_tasks(struct loader *l, struct cfg *c, const struct vx_project *p, const struct vx_json *tasks, struct decls *out)
+static int own_tasks(struct loader *l, struct cfg *c, const struct vx_project *p,
+	const struct vx_json *tasks, struct decls *out)
 {
 	if (!tasks)
 		return 0;
@@ -137,7 +148,8 @@ static int own_tasks(struct loader *l, struct cfg *c, const struct vx_project *p
 		c->task = vx_arena_strdup(l->a, it.key);
 		if (!it.val)
 			return cfg_fail(c, NULL, "the task must be an object, not null");
-		r = add_task(l, c, it.val, l->defaults ? vx_json_get(l->defaults, it.key) : NULL, cfg_script(p, it.key), out);
+		r = add_task(l, c, it.val, l->defaults ? vx_json_get(l->defaults, it.key) : NULL,
+			cfg_script(p, it.key), out);
 		if (r < 0)
 			return r;
 	}
@@ -145,7 +157,8 @@ static int own_tasks(struct loader *l, struct cfg *c, const struct vx_project *p
 }
 
 /* The workspace defaults that apply because the project has a script of that name. */
-static int default_tasks(struct loader *l, const struct vx_project *p, const struct vx_json *own, struct decls *out)
+static int default_tasks(
+	struct loader *l, const struct vx_project *p, const struct vx_json *own, struct decls *out)
 {
 	struct cfg c = {l->a, l->err, l->defaults_file, p->name, NULL, NULL};
 
@@ -164,7 +177,8 @@ static int default_tasks(struct loader *l, const struct vx_project *p, const str
 }
 
 /* `json` NULL: a project without a file of its own. */
-static int take_project(struct loader *l, struct vx_project *p, const char *file, const struct vx_json *json)
+static int take_project(
+	struct loader *l, struct vx_project *p, const char *file, const struct vx_json *json)
 {
 	struct cfg c = {l->a, l->err, file, p->name, NULL, file ? vx_path_base(file) : NULL};
 	const struct vx_json *tasks = NULL;
@@ -180,7 +194,8 @@ static int take_project(struct loader *l, struct vx_project *p, const char *file
 		if (r < 0)
 			return r;
 	}
-	size_t room = (tasks ? vx_json_len(tasks) : 0) + (l->defaults ? vx_json_len(l->defaults) : 0);
+	size_t room =
+		(tasks ? vx_json_len(tasks) : 0) + (l->defaults ? vx_json_len(l->defaults) : 0);
 	if (!room)
 		return 0;
 	out.v = vx_arena_array(l->a, room, sizeof *out.v);
@@ -194,16 +209,17 @@ static int take_project(struct loader *l, struct vx_project *p, const char *file
 
 static int one_config(struct loader *l, const struct vx_project *p)
 {
-	static const char *const names[] = {
-		"vx.json", "vx.jsonc", "vx.config.ts", "vx.config.mts", "vx.config.cts", "vx.config.js", "vx.config.mjs", "vx.config.cjs"};
+	static const char *const names[] = {"vx.json", "vx.jsonc", "vx.config.ts", "vx.config.mts",
+		"vx.config.cts", "vx.config.js", "vx.config.mjs", "vx.config.cjs"};
 	const char *first = NULL;
 
 	for (uint32_t i = 0; i < VX_ARRAY_LEN(names); i++) {
 		if (!(p->files & (VX_HAS_VX_JSON << i)))
 			continue;
 		if (first) {
-			vx_err_set(l->err, -EEXIST, "project \"%s\" has two configurations: %s and %s", p->name, in_dir(l, p->dir, first),
-				in_dir(l, p->dir, names[i]));
+			vx_err_set(l->err, -EEXIST,
+				"project \"%s\" has two configurations: %s and %s", p->name,
+				in_dir(l, p->dir, first), in_dir(l, p->dir, names[i]));
 			return vx_err_fix(l->err, "keep exactly one");
 		}
 		first = names[i];
@@ -211,7 +227,8 @@ static int one_config(struct loader *l, const struct vx_project *p)
 	return 0;
 }
 
-/* Everything that the outcome for p depends on: the file's text, and for each default the script that would run. */
+/* Everything that the outcome for p depends on: the file's text, and for each default the script
+ * that would run. */
 static void fingerprint(struct loader *l, const struct vx_project *p, uint32_t config_bit)
 {
 	vx_buf_clear(&l->print);
@@ -220,7 +237,8 @@ static void fingerprint(struct loader *l, const struct vx_project *p, uint32_t c
 		for (struct vx_json_iter it = vx_json_iter(l->defaults); vx_json_next(&it);) {
 			const char *script = cfg_script(p, it.key);
 			vx_buf_addc(&l->print, script ? 's' : '-');
-			vx_buf_add(&l->print, script ? script : "", script ? strlen(script) + 1 : 1);
+			vx_buf_add(
+				&l->print, script ? script : "", script ? strlen(script) + 1 : 1);
 		}
 	if (config_bit)
 		vx_buf_add(&l->print, l->text.data ? l->text.data : "", l->text.len);
@@ -235,14 +253,16 @@ static void remember(struct loader *l, const struct vx_project *p)
 			memcpy(v, l->known, l->n_known * sizeof *v);
 		l->known = v;
 	}
-	vx_map_put(&l->by_text, vx_arena_dup(&l->texts, l->print.data, l->print.len), l->print.len, l->n_known);
+	vx_map_put(&l->by_text, vx_arena_dup(&l->texts, l->print.data, l->print.len), l->print.len,
+		l->n_known);
 	l->known[l->n_known++] = (struct known){p->tags, p->tasks, p->n_tasks};
 }
 
 static int parse_project(struct loader *l, struct vx_project *p, const char *file, bool comments)
 {
 	struct vx_json *json = NULL;
-	int r = vx_json_parse(vx_buf_str(&l->text), l->text.len, VX_JSON_UNIQUE | (comments ? VX_JSON_COMMENTS : 0), file, &json, l->err);
+	int r = vx_json_parse(vx_buf_str(&l->text), l->text.len,
+		VX_JSON_UNIQUE | (comments ? VX_JSON_COMMENTS : 0), file, &json, l->err);
 
 	if (r == 0)
 		r = take_project(l, p, file, json);
@@ -275,7 +295,8 @@ static int load_project(struct loader *l, struct vx_project *p)
 		p->n_tasks = l->known[k].n_tasks;
 		return 0;
 	}
-	r = bit ? parse_project(l, p, file, bit == VX_HAS_VX_JSONC) : take_project(l, p, NULL, NULL);
+	r = bit ? parse_project(l, p, file, bit == VX_HAS_VX_JSONC)
+		: take_project(l, p, NULL, NULL);
 	if (r == 0)
 		remember(l, p);
 	return r;
@@ -286,8 +307,10 @@ static int load_vx(struct loader *l)
 	struct vx_workspace *ws = l->ws;
 	int r = load_settings(l);
 
-	if (r == 0 && ws->root_project == VX_MAP_NONE && (ws->root_files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC))) {
-		vx_err_set(l->err, -EINVAL, "the workspace root has a vx.json, but no package.json with a name, so it is no project");
+	if (r == 0 && ws->root_project == VX_MAP_NONE &&
+		(ws->root_files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC))) {
+		vx_err_set(l->err, -EINVAL,
+			"the workspace root has a vx.json, but no package.json with a name, so it is no project");
 		r = vx_err_fix(l->err, "add \"name\" to the root package.json");
 	}
 	if (r == 0)
@@ -309,10 +332,14 @@ int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *e
 		.said = VX_BUF(2 * (size_t)VX_MAX_CONFIG_BYTES),
 		.print = VX_BUF(2 * (size_t)VX_MAX_CONFIG_BYTES)};
 
-	ws->settings = (struct vx_ws_settings){.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true, .turbo = ws->settings.turbo};
+	ws->settings = (struct vx_ws_settings){.timeout_ms = -1,
+		.exclusive_outputs = true,
+		.upfront_keys = true,
+		.turbo = ws->settings.turbo};
 	l.base.fd = vx_open(AT_FDCWD, ws->root, O_PATH | O_DIRECTORY, 0);
 	if (l.base.fd < 0)
-		return vx_err_set(err, l.base.fd, "cannot enter %s: %s", ws->root, vx_strerror(l.base.fd));
+		return vx_err_set(
+			err, l.base.fd, "cannot enter %s: %s", ws->root, vx_strerror(l.base.fd));
 	int r = ws->settings.turbo ? turbo_load(ws, &l.base, a, err) : load_vx(&l);
 	vx_map_free(&l.by_text);
 	vx_map_free(&l.by_task);

@@ -7,7 +7,8 @@
 
 enum { MAX_PARTS = 64, MAX_TEXT = 1024, MAX_ARMS = 64 };
 
-/* One brace-free pattern in components; a literal pattern names its whole tree, so a `**` follows it. */
+/* One brace-free pattern in components; a literal pattern names its whole tree, so a `**` follows
+ * it. */
 struct glob {
 	char text[MAX_TEXT];
 	const char *part[MAX_PARTS + 1];
@@ -75,13 +76,16 @@ static bool meet_from(const struct glob *a, int i, const struct glob *b, int j, 
 	if (i == a->n && j == b->n)
 		r = true;
 	else if (i < a->n && is_globstar(a->part[i]))
-		r = meet_from(a, i + 1, b, j, memo) || (j < b->n && meet_from(a, i, b, j + 1, memo));
+		r = meet_from(a, i + 1, b, j, memo) ||
+		    (j < b->n && meet_from(a, i, b, j + 1, memo));
 	else if (j < b->n && is_globstar(b->part[j]))
-		r = meet_from(a, i, b, j + 1, memo) || (i < a->n && meet_from(a, i + 1, b, j, memo));
+		r = meet_from(a, i, b, j + 1, memo) ||
+		    (i < a->n && meet_from(a, i + 1, b, j, memo));
 	else if (i == a->n || j == b->n)
 		r = false;
 	else
-		r = (!stars_bounded(a->part[i]) || !stars_bounded(b->part[j]) || parts_meet(a->part[i], b->part[j])) &&
+		r = (!stars_bounded(a->part[i]) || !stars_bounded(b->part[j]) ||
+			    parts_meet(a->part[i], b->part[j])) &&
 		    meet_from(a, i + 1, b, j + 1, memo);
 	*m = r ? 1 : -1;
 	return r;
@@ -122,7 +126,8 @@ static const char *group(const char *p, const char **ret_close)
 	return NULL;
 }
 
-/* Calls `test` for each brace-free form of x. `any`: true as soon as one is true; else true only if all are. Too many or too long: `unsure`. */
+/* Calls `test` for each brace-free form of x. `any`: true as soon as one is true; else true only if
+ * all are. Too many or too long: `unsure`. */
 struct each {
 	bool (*test)(const char *one, const void *arg);
 	const void *arg;
@@ -141,7 +146,8 @@ static bool each_arm(struct each *e, const char *x)
 	const char *arm = open + 1;
 	for (const char *q = open; q <= close; q++) {
 		if ((*q == ',' && depth == 1) || q == close) {
-			size_t head = (size_t)(open - x), mid = (size_t)(q - arm), tail = strlen(close + 1);
+			size_t head = (size_t)(open - x), mid = (size_t)(q - arm),
+			       tail = strlen(close + 1);
 			if (head + mid + tail >= sizeof one)
 				return e->unsure;
 			memcpy(one, x, head);
@@ -208,7 +214,8 @@ bool vx_globrel_takes(const char *pattern, const char *file)
 	return each_arm(&e, pattern);
 }
 
-/* Sufficient, not necessary: same text, or `outer` is a whole tree (a literal, or literal + `**`) and x starts with those components literally. */
+/* Sufficient, not necessary: same text, or `outer` is a whole tree (a literal, or literal + `**`)
+ * and x starts with those components literally. */
 static bool plain_within(const char *x, const char *outer)
 {
 	struct glob a, b;
@@ -220,7 +227,8 @@ static bool plain_within(const char *x, const char *outer)
 	if (tail)
 		fixed--;
 	/* "dist/<two stars>/<star>" takes whole files below dist as well */
-	if (!tail && b.n >= 2 && strcmp(b.part[b.n - 1], "*") == 0 && is_globstar(b.part[b.n - 2])) {
+	if (!tail && b.n >= 2 && strcmp(b.part[b.n - 1], "*") == 0 &&
+		is_globstar(b.part[b.n - 2])) {
 		fixed = b.n - 2;
 		tail = true;
 	}

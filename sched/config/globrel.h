@@ -1,4 +1,5 @@
-/* How two globs relate, from their text alone: the vx dialect of vx/glob.h, paths already joined to one base. Pure. */
+/* How two globs relate, from their text alone: the vx dialect of vx/glob.h, paths already joined to
+ * one base. Pure. */
 #ifndef VX_GLOBREL_H
 #define VX_GLOBREL_H
 
@@ -6,7 +7,8 @@
 
 /* Could some path match both? true when unsure. */
 bool vx_globrel_meet(const char *x, const char *y);
-/* Could `pattern` match the file `file`, whose name is to be taken as it stands? true when unsure. */
+/* Could `pattern` match the file `file`, whose name is to be taken as it stands? true when
+ * unsure. */
 bool vx_globrel_takes(const char *pattern, const char *file);
 /* Does every path that matches `x` match `outer` too? false when unsure. */
 bool vx_globrel_within(const char *x, const char *outer);

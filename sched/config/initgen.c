@@ -29,8 +29,8 @@ static bool listed(const char *const *names, const char *name)
 /* What a package manager runs around other scripts, by itself. */
 static bool is_hook(const struct vx_project *p, const char *name)
 {
-	static const char *const alone[] = {
-		"prepare", "install", "preinstall", "postinstall", "prepublish", "prepublishOnly", "prepack", "postpack", "dependencies", NULL};
+	static const char *const alone[] = {"prepare", "install", "preinstall", "postinstall",
+		"prepublish", "prepublishOnly", "prepack", "postpack", "dependencies", NULL};
 
 	return listed(alone, name) || (vx_starts_with(name, "pre") && cfg_script(p, name + 3)) ||
 	       (vx_starts_with(name, "post") && cfg_script(p, name + 4));
@@ -55,7 +55,8 @@ static uint32_t finish(struct vx_json *o, struct vx_json *tasks, struct vx_buf *
 	return n;
 }
 
-uint32_t vx_init_from_scripts(const struct vx_workspace *ws, const struct vx_project *p, struct vx_arena *a, struct vx_buf *out)
+uint32_t vx_init_from_scripts(const struct vx_workspace *ws, const struct vx_project *p,
+	struct vx_arena *a, struct vx_buf *out)
 {
 	static const char *const servers[] = {"dev", "start", "serve", "watch", "preview", NULL};
 	struct vx_json *tasks = vx_json_object();
@@ -63,7 +64,8 @@ uint32_t vx_init_from_scripts(const struct vx_workspace *ws, const struct vx_pro
 	(void)a;
 	for (uint32_t i = 0; i < p->n_scripts; i++) {
 		const char *name = p->scripts[i].name, *command = p->scripts[i].value;
-		if (is_hook(p, name) || !can_name_a_task(name) || command[strspn(command, " \t\r\n")] == '\0')
+		if (is_hook(p, name) || !can_name_a_task(name) ||
+			command[strspn(command, " \t\r\n")] == '\0')
 			continue;
 		struct vx_json *t = vx_json_object(), *exec = vx_json_object();
 		bool upstream = false;
@@ -94,7 +96,8 @@ static bool declared_anywhere(const struct vx_workspace *ws, const char *name)
 {
 	for (uint32_t p = 0; p < ws->n_projects; p++)
 		for (uint32_t i = 0; i < ws->projects[p].n_tasks; i++)
-			if (strcmp(ws->projects[p].tasks[i]->name, name) == 0 && worth_writing(ws->projects[p].tasks[i]))
+			if (strcmp(ws->projects[p].tasks[i]->name, name) == 0 &&
+				worth_writing(ws->projects[p].tasks[i]))
 				return true;
 	return false;
 }
@@ -108,7 +111,8 @@ static bool declared_by(const struct vx_project *p, const char *name)
 }
 
 /* Edges to what would not be written are left out: an empty node between is no edge at all. */
-static struct vx_strs kept_edges(const struct vx_workspace *ws, const struct vx_project *p, struct vx_strs deps, struct vx_arena *a)
+static struct vx_strs kept_edges(const struct vx_workspace *ws, const struct vx_project *p,
+	struct vx_strs deps, struct vx_arena *a)
 {
 	struct vx_strlist l = {0};
 
@@ -124,20 +128,25 @@ static struct vx_strs kept_edges(const struct vx_workspace *ws, const struct vx_
 	return vx_strlist_done(&l);
 }
 
-/* Once a project and pattern: many tasks share one, and each has it twice, for its key and for what it sees. */
-static void note_pattern(const struct vx_project *p, const char *task, const char *pattern, struct vx_arena *a, struct vx_strlist *notes)
+/* Once a project and pattern: many tasks share one, and each has it twice, for its key and for what
+ * it sees. */
+static void note_pattern(const struct vx_project *p, const char *task, const char *pattern,
+	struct vx_arena *a, struct vx_strlist *notes)
 {
-	const char *rest = vx_arena_printf(a, ": the pattern \"%s\" of variables must be written as names", pattern);
+	const char *rest = vx_arena_printf(
+		a, ": the pattern \"%s\" of variables must be written as names", pattern);
 	const char *head = vx_arena_printf(a, "%s#", p->name);
 
 	for (uint32_t i = 0; i < notes->n; i++)
 		if (vx_starts_with(notes->v[i], head) && strstr(notes->v[i], rest))
 			return;
-	vx_strlist_add(notes, a, vx_arena_printf(a, "%s%s%s%s", head, task, rest, ", here and in the project's other tasks that have it"));
+	vx_strlist_add(notes, a,
+		vx_arena_printf(a, "%s%s%s%s", head, task, rest,
+			", here and in the project's other tasks that have it"));
 }
 
-static void add_names(
-	struct vx_strs s, const struct vx_project *p, const char *task, struct vx_strlist *to, struct vx_arena *a, struct vx_strlist *notes)
+static void add_names(struct vx_strs s, const struct vx_project *p, const char *task,
+	struct vx_strlist *to, struct vx_arena *a, struct vx_strlist *notes)
 {
 	for (uint32_t i = 0; i < s.n; i++) {
 		if (strchr(s.v[i], '*') || *s.v[i] == '!')
@@ -158,8 +167,8 @@ static struct vx_strs concat(struct vx_strs x, struct vx_strs y, struct vx_arena
 	return vx_strlist_done(&l);
 }
 
-static struct vx_json *task_from_turbo(
-	const struct vx_workspace *ws, const struct vx_project *p, const struct vx_task_decl *from, struct vx_arena *a, struct vx_strlist *notes)
+static struct vx_json *task_from_turbo(const struct vx_workspace *ws, const struct vx_project *p,
+	const struct vx_task_decl *from, struct vx_arena *a, struct vx_strlist *notes)
 {
 	static const char *const everything[] = {"**"};
 	struct vx_task_decl t = *from;
@@ -174,11 +183,16 @@ static struct vx_json *task_from_turbo(
 		vx_strlist_sort_unique(&env);
 		t.cache.env = vx_strlist_done(&env);
 		if (from->cache.default_inputs)
-			t.cache.files = concat((struct vx_strs){everything, 1}, from->cache.files, a);
-		t.cache.workspace_files = concat(ws->settings.global_files, from->cache.workspace_files, a);
+			t.cache.files =
+				concat((struct vx_strs){everything, 1}, from->cache.files, a);
+		t.cache.workspace_files =
+			concat(ws->settings.global_files, from->cache.workspace_files, a);
 	}
 	if (t.with.n)
-		vx_strlist_add(notes, a, vx_arena_printf(a, "%s#%s: \"with\" has no counterpart; name the tasks together", p->name, t.name));
+		vx_strlist_add(notes, a,
+			vx_arena_printf(a,
+				"%s#%s: \"with\" has no counterpart; name the tasks together",
+				p->name, t.name));
 	t.dialect = VX_DIALECT_VX;
 	t.source = NULL;
 	t.in_project = false;
@@ -187,13 +201,15 @@ static struct vx_json *task_from_turbo(
 	return lock_task_json(&t);
 }
 
-uint32_t vx_init_from_turbo(
-	const struct vx_workspace *ws, const struct vx_project *p, struct vx_arena *a, struct vx_buf *out, struct vx_strlist *notes)
+uint32_t vx_init_from_turbo(const struct vx_workspace *ws, const struct vx_project *p,
+	struct vx_arena *a, struct vx_buf *out, struct vx_strlist *notes)
 {
 	struct vx_json *tasks = vx_json_object();
 
 	for (uint32_t i = 0; i < p->n_tasks; i++) {
-		struct vx_json *t = worth_writing(p->tasks[i]) ? task_from_turbo(ws, p, p->tasks[i], a, notes) : NULL;
+		struct vx_json *t = worth_writing(p->tasks[i])
+					    ? task_from_turbo(ws, p, p->tasks[i], a, notes)
+					    : NULL;
 		if (t)
 			vx_json_set(tasks, p->tasks[i]->name, t);
 	}

@@ -25,13 +25,16 @@
 
 enum { JS_TIMEOUT_MS = 120000, VERSION_TIMEOUT_MS = 20000 };
 
-static const char *const names[] = {"vx.config.ts", "vx.config.mts", "vx.config.cts", "vx.config.js", "vx.config.mjs", "vx.config.cjs"};
+static const char *const names[] = {"vx.config.ts", "vx.config.mts", "vx.config.cts",
+	"vx.config.js", "vx.config.mjs", "vx.config.cjs"};
 
 const char *js_file_of(const struct vx_project *p, struct vx_arena *a)
 {
 	for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (p->files & (VX_HAS_VX_CONFIG_TS << i))
-			return strcmp(p->dir, ".") == 0 ? names[i] : vx_arena_printf(a, "%s/%s", p->dir, names[i]);
+			return strcmp(p->dir, ".") == 0
+				       ? names[i]
+				       : vx_arena_printf(a, "%s/%s", p->dir, names[i]);
 	return NULL;
 }
 
@@ -52,8 +55,8 @@ static bool node_version(const char *node, unsigned *major, unsigned *minor)
 	s.path = node;
 	s.argv = argv;
 	s.keep = true; /* it may be a script of a version manager */
-	bool ok = vx_spawn_capture(&s, &out, NULL, VERSION_TIMEOUT_MS, -1, &status) == 0 && status == 0 &&
-		  sscanf(vx_buf_str(&out), "v%u.%u", major, minor) == 2;
+	bool ok = vx_spawn_capture(&s, &out, NULL, VERSION_TIMEOUT_MS, -1, &status) == 0 &&
+		  status == 0 && sscanf(vx_buf_str(&out), "v%u.%u", major, minor) == 2;
 	vx_buf_free(&out);
 	return ok;
 }
@@ -62,7 +65,9 @@ static bool has_package(const struct vx_workspace *ws, const char *name)
 {
 	char path[VX_MAX_PATH];
 
-	return snprintf(path, sizeof path, "%s/node_modules/%s/package.json", ws->root, name) < (int)sizeof path && access(path, R_OK) == 0;
+	return snprintf(path, sizeof path, "%s/node_modules/%s/package.json", ws->root, name) <
+		       (int)sizeof path &&
+	       access(path, R_OK) == 0;
 }
 
 static const char *print_of(const char *path, struct vx_arena *a)
@@ -71,11 +76,12 @@ static const char *print_of(const char *path, struct vx_arena *a)
 
 	if (stat(path, &st) < 0)
 		return "none";
-	return vx_arena_printf(a, "%s %llu %llu %lld.%09ld", path, (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
-		(long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+	return vx_arena_printf(a, "%s %llu %llu %lld.%09ld", path, (unsigned long long)st.st_ino,
+		(unsigned long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-/* The program that would be asked, what it is, without running it, and the variables by which it is told what to do. */
+/* The program that would be asked, what it is, without running it, and the variables by which it is
+ * told what to do. */
 static const char *identify(const struct vx_workspace *ws, struct vx_arena *a)
 {
 	static const char *const its_own[] = {"NODE_", "BUN_", "TSX_", "ESBUILD_", "JITI_"};
@@ -85,11 +91,15 @@ static const char *identify(const struct vx_workspace *ws, struct vx_arena *a)
 	struct vx_digest d;
 	char *hex = vx_arena_alloc(a, VX_DIGEST_HEX);
 
-	if (vx_which_own("bun", ws->root, program) < 0 && vx_which_own("node", ws->root, program) < 0)
+	if (vx_which_own("bun", ws->root, program) < 0 &&
+		vx_which_own("node", ws->root, program) < 0)
 		return "none";
 	vx_strlist_add(&l, a, print_of(program, a));
 	for (uint32_t i = 0; i < VX_ARRAY_LEN(helpers); i++)
-		vx_strlist_add(&l, a, print_of(vx_arena_printf(a, "%s/node_modules/%s/package.json", ws->root, helpers[i]), a));
+		vx_strlist_add(&l, a,
+			print_of(vx_arena_printf(a, "%s/node_modules/%s/package.json", ws->root,
+					 helpers[i]),
+				a));
 	for (char **e = environ; *e; e++)
 		for (uint32_t i = 0; i < VX_ARRAY_LEN(its_own); i++)
 			if (vx_starts_with(*e, its_own[i]))
@@ -111,8 +121,10 @@ static bool any_typescript(struct vx_strs files)
 	return false;
 }
 
-/* The first that can: bun, a node that strips types, node with tsx, jiti or esbuild of the workspace. Plain JavaScript is fine with any node. */
-static int choose(const struct vx_workspace *ws, struct vx_strs files, struct runtime *ret, struct vx_err *err)
+/* The first that can: bun, a node that strips types, node with tsx, jiti or esbuild of the
+ * workspace. Plain JavaScript is fine with any node. */
+static int choose(const struct vx_workspace *ws, struct vx_strs files, struct runtime *ret,
+	struct vx_err *err)
 {
 	unsigned major = 0, minor = 0;
 	char theirs[VX_MAX_PATH];
@@ -121,7 +133,8 @@ static int choose(const struct vx_workspace *ws, struct vx_strs files, struct ru
 		ret->mode = "bun";
 		return 0;
 	}
-	bool found = vx_which_own("node", ws->root, ret->program) == 0, node = found && node_version(ret->program, &major, &minor);
+	bool found = vx_which_own("node", ws->root, ret->program) == 0,
+	     node = found && node_version(ret->program, &major, &minor);
 	if (node && (major > 22 || (major == 22 && minor >= 6))) {
 		ret->mode = "strip";
 		return 0;
@@ -135,20 +148,28 @@ static int choose(const struct vx_workspace *ws, struct vx_strs files, struct ru
 		ret->mode = "none";
 		return 0;
 	}
-	if (!found && (vx_which("bun", getenv("PATH"), theirs) == 0 || vx_which("node", getenv("PATH"), theirs) == 0)) {
-		vx_err_set(err, -ENOENT, "%s cannot be evaluated: %s belongs to a package or to the workspace, and vx runs no such program to plan",
+	if (!found && (vx_which("bun", getenv("PATH"), theirs) == 0 ||
+			      vx_which("node", getenv("PATH"), theirs) == 0)) {
+		vx_err_set(err, -ENOENT,
+			"%s cannot be evaluated: %s belongs to a package or to the workspace, and vx runs no such program to plan",
 			files.v[0], theirs);
 		return vx_err_fix(err, "have bun, or node 22.6 or later, from elsewhere on PATH");
 	}
 	if (node && any_typescript(files))
-		vx_err_set(err, -ENOENT, "%s cannot be evaluated: node is %u.%u, and TypeScript needs more", files.v[0], major, minor);
+		vx_err_set(err, -ENOENT,
+			"%s cannot be evaluated: node is %u.%u, and TypeScript needs more",
+			files.v[0], major, minor);
 	else if (node)
-		vx_err_set(err, -ENOENT, "%s cannot be evaluated: node is %u.%u, and 18 is needed", files.v[0], major, minor);
+		vx_err_set(err, -ENOENT, "%s cannot be evaluated: node is %u.%u, and 18 is needed",
+			files.v[0], major, minor);
 	else if (found)
-		vx_err_set(err, -ENOENT, "%s cannot be evaluated: %s --version gives no answer", files.v[0], ret->program);
+		vx_err_set(err, -ENOENT, "%s cannot be evaluated: %s --version gives no answer",
+			files.v[0], ret->program);
 	else
-		vx_err_set(err, -ENOENT, "%s cannot be evaluated: neither bun nor node is on PATH", files.v[0]);
-	return vx_err_fix(err, "install bun, or node 22.6 or later, or one of tsx, jiti, esbuild in the workspace beside node");
+		vx_err_set(err, -ENOENT, "%s cannot be evaluated: neither bun nor node is on PATH",
+			files.v[0]);
+	return vx_err_fix(err,
+		"install bun, or node 22.6 or later, or one of tsx, jiti, esbuild in the workspace beside node");
 }
 
 /* A memfd that holds the request. */
@@ -179,17 +200,24 @@ static int write_request(const struct vx_workspace *ws, struct vx_strs files, co
 	return fd;
 }
 
-static int run_driver(const struct vx_workspace *ws, const struct runtime *rt, int request, int answer, struct vx_buf *errout, int *ret_status)
+static int run_driver(const struct vx_workspace *ws, const struct runtime *rt, int request,
+	int answer, struct vx_buf *errout, int *ret_status)
 {
 	const char *bun[] = {"bun", "-e", vx_js_driver, NULL};
-	const char *node[] = {"node", "--no-warnings", "--input-type=module", "-e", vx_js_driver, NULL};
-	const char *strip[] = {"node", "--no-warnings", "--experimental-strip-types", "--input-type=module", "-e", vx_js_driver, NULL};
-	const char *tsx[] = {"node", "--no-warnings", "--import", "tsx", "--input-type=module", "-e", vx_js_driver, NULL};
+	const char *node[] = {
+		"node", "--no-warnings", "--input-type=module", "-e", vx_js_driver, NULL};
+	const char *strip[] = {"node", "--no-warnings", "--experimental-strip-types",
+		"--input-type=module", "-e", vx_js_driver, NULL};
+	const char *tsx[] = {"node", "--no-warnings", "--import", "tsx", "--input-type=module",
+		"-e", vx_js_driver, NULL};
 	const struct vx_spawn_fd fds[] = {{request, 3}, {answer, 4}};
 	struct vx_spawn s = VX_SPAWN_INIT;
 
 	s.path = rt->program;
-	s.argv = strcmp(rt->mode, "bun") == 0 ? bun : strcmp(rt->mode, "strip") == 0 ? strip : strcmp(rt->mode, "tsx") == 0 ? tsx : node;
+	s.argv = strcmp(rt->mode, "bun") == 0     ? bun
+		 : strcmp(rt->mode, "strip") == 0 ? strip
+		 : strcmp(rt->mode, "tsx") == 0   ? tsx
+						  : node;
 	s.cwd = ws->root;
 	s.fds = fds;
 	s.n_fds = 2;
@@ -204,12 +232,18 @@ static int read_answer(int fd, struct vx_json **ret, struct vx_err *err)
 	ssize_t n;
 
 	if (lseek(fd, 0, SEEK_SET) < 0)
-		return vx_err_set(err, -errno, "cannot read the evaluated configurations: %s", vx_strerror(errno));
+		return vx_err_set(err, -errno, "cannot read the evaluated configurations: %s",
+			vx_strerror(errno));
 	while ((n = vx_read(fd, chunk, sizeof chunk)) > 0)
 		vx_buf_add(&b, chunk, (size_t)n);
-	int r = b.overflow   ? vx_err_set(err, -EFBIG, "the evaluated configurations are larger than %u bytes", VX_MAX_CONFIG_BYTES)
-		: b.len == 0 ? vx_err_set(err, -EINVAL, "a vx.config file ended the process that evaluates it, so there is no answer")
-			     : vx_json_parse(vx_buf_str(&b), b.len, 0, "evaluated configurations", ret, err);
+	int r = b.overflow ? vx_err_set(err, -EFBIG,
+				     "the evaluated configurations are larger than %u bytes",
+				     VX_MAX_CONFIG_BYTES)
+		: b.len == 0
+			? vx_err_set(err, -EINVAL,
+				  "a vx.config file ended the process that evaluates it, so there is no answer")
+			: vx_json_parse(
+				  vx_buf_str(&b), b.len, 0, "evaluated configurations", ret, err);
 	vx_buf_free(&b);
 	return r;
 }
@@ -222,7 +256,8 @@ static const char *last_line(struct vx_buf *b, struct vx_arena *a)
 
 	while (*s) {
 		size_t n = strcspn(s, "\n");
-		if (n > strspn(s, " \t\r") && !vx_starts_with(s, "    at ") && !vx_starts_with(s, "Node.js v") && !vx_starts_with(s, "Bun v")) {
+		if (n > strspn(s, " \t\r") && !vx_starts_with(s, "    at ") &&
+			!vx_starts_with(s, "Node.js v") && !vx_starts_with(s, "Bun v")) {
 			best = s;
 			best_n = n;
 		}
@@ -231,7 +266,8 @@ static const char *last_line(struct vx_buf *b, struct vx_arena *a)
 	return vx_arena_strndup(a, best, best_n > 300 ? 300 : best_n);
 }
 
-static int evaluate(const struct vx_workspace *ws, struct vx_strs files, struct vx_arena *a, struct vx_json **ret, struct vx_err *err)
+static int evaluate(const struct vx_workspace *ws, struct vx_strs files, struct vx_arena *a,
+	struct vx_json **ret, struct vx_err *err)
 {
 	struct vx_buf errout = VX_BUF(1 << 20);
 	struct runtime rt;
@@ -241,20 +277,24 @@ static int evaluate(const struct vx_workspace *ws, struct vx_strs files, struct 
 		return r;
 	int request = write_request(ws, files, rt.mode), answer = vx_memfd("vx-config-answer");
 	if (request < 0 || answer < 0)
-		r = vx_err_set(
-			err, request < 0 ? request : answer, "cannot evaluate configurations: %s", vx_strerror(request < 0 ? request : answer));
+		r = vx_err_set(err, request < 0 ? request : answer,
+			"cannot evaluate configurations: %s",
+			vx_strerror(request < 0 ? request : answer));
 	if (r == 0) {
 		r = run_driver(ws, &rt, request, answer, &errout, &status);
 		if (r == -ETIMEDOUT)
-			vx_err_set(err, r, "evaluating %s took longer than %d seconds", files.n == 1 ? files.v[0] : "the vx.config files",
+			vx_err_set(err, r, "evaluating %s took longer than %d seconds",
+				files.n == 1 ? files.v[0] : "the vx.config files",
 				JS_TIMEOUT_MS / 1000);
 		else if (r < 0)
-			vx_err_set(err, r, "cannot run %s to evaluate %s: %s", rt.program, files.v[0], vx_strerror(r));
+			vx_err_set(err, r, "cannot run %s to evaluate %s: %s", rt.program,
+				files.v[0], vx_strerror(r));
 	}
 	if (r == 0 && status != 0)
-		r = vx_err_set(err, -EINVAL, "%s ended with %s %d while it evaluated %s: %s", rt.program, WIFSIGNALED(status) ? "signal" : "exit",
-			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), files.n == 1 ? files.v[0] : "the vx.config files",
-			last_line(&errout, a));
+		r = vx_err_set(err, -EINVAL, "%s ended with %s %d while it evaluated %s: %s",
+			rt.program, WIFSIGNALED(status) ? "signal" : "exit",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+			files.n == 1 ? files.v[0] : "the vx.config files", last_line(&errout, a));
 	if (r == 0)
 		r = read_answer(answer, ret, err);
 	vx_close(request);
@@ -263,7 +303,8 @@ static int evaluate(const struct vx_workspace *ws, struct vx_strs files, struct 
 	return r;
 }
 
-int js_evaluate(const struct vx_workspace *ws, struct vx_arena *a, struct js_results *ret, struct vx_err *err)
+int js_evaluate(const struct vx_workspace *ws, struct vx_arena *a, struct js_results *ret,
+	struct vx_err *err)
 {
 	struct vx_strlist l = {0};
 	struct vx_json *json = NULL;

@@ -1,6 +1,7 @@
 /* Inside the config module: vx.config.{ts,mts,cts,js,mjs,cjs}. docs/config.md, "JS and TypeScript".
  *
- * All files of a run are evaluated in one process, whose answers are kept for vx_js_take. Nothing is spawned when there are none. */
+ * All files of a run are evaluated in one process, whose answers are kept for vx_js_take. Nothing
+ * is spawned when there are none. */
 #ifndef VX_JS_H
 #define VX_JS_H
 
@@ -12,10 +13,12 @@ struct js_results {
 	uint32_t next;
 };
 
-/* The root-relative name of the JS configuration of a project's directory; NULL when it has none. */
+/* The root-relative name of the JS configuration of a project's directory; NULL when it has
+ * none. */
 const char *js_file_of(const struct vx_project *p, struct vx_arena *a);
 
-int js_evaluate(const struct vx_workspace *ws, struct vx_arena *a, struct js_results *ret, struct vx_err *err);
+int js_evaluate(const struct vx_workspace *ws, struct vx_arena *a, struct js_results *ret,
+	struct vx_err *err);
 /* The value of one file (borrowed), or the error that its evaluation ended in. */
 int js_take(struct js_results *r, const char *file, const struct vx_json **ret, struct vx_err *err);
 void js_free(struct js_results *r);

@@ -1,6 +1,7 @@
-/* It reads its request (JSON: mode, root, files) from descriptor 3 and writes its answer to descriptor 4: {"results":[{"value":...} | {"error":"..."}],
- * "read":{...}}, in the order of the files. What configurations print goes to stderr. `mode` is how TypeScript is understood: bun, strip (node does), tsx
- * (loaded by --import), jiti, esbuild, none. */
+/* It reads its request (JSON: mode, root, files) from descriptor 3 and writes its answer to
+ * descriptor 4: {"results":[{"value":...} | {"error":"..."}], "read":{...}}, in the order of the
+ * files. What configurations print goes to stderr. `mode` is how TypeScript is understood: bun,
+ * strip (node does), tsx (loaded by --import), jiti, esbuild, none. */
 #include "js_driver.h"
 
 /* clang-format off */
@@ -20,7 +21,8 @@ const char vx_js_driver[] =
 	LINE("const source = 'export const defineProject = x => x; export const defineWorkspace = x => x;';")
 	LINE("const dataUrl = 'data:text/javascript,' + encodeURIComponent(source);")
 	LINE("import os from 'node:os';")
-	/* What the evaluation read, so that it can be kept while that is unchanged. In bun, modules cannot be watched: their imports are read statically. */
+	/* What the evaluation read, so that it can be kept while that is unchanged. In bun, modules
+	 * cannot be watched: their imports are read statically. */
 	LINE("const seen = {paths: new Set(), env: new Set(), allEnv: false, keep: true};")
 	LINE("const note = p => {")
 	LINE("  try { if (p instanceof URL) p = fileURLToPath(p); if (Buffer.isBuffer(p)) p = p.toString(); } catch { return; }")
@@ -31,11 +33,13 @@ const char vx_js_driver[] =
 	LINE("const stat = p => statSync(p, {throwIfNoEntry: false});")
 	LINE("const up = function* (f) { for (let d = path.dirname(f); ; d = path.dirname(d)) { yield d; if (d === path.dirname(d)) return; } };")
 	LINE("const there = p => { try { return stat(p) !== undefined; } catch { return false; } };")
-	/* What decides how a module is understood, and what its names lead to: the nearest package.json, and that none is nearer. */
+	/* What decides how a module is understood, and what its names lead to: the nearest
+	 * package.json, and that none is nearer. */
 	LINE("const noteScope = f => { for (const d of up(f)) { note(path.join(d, 'package.json')); if (there(path.join(d, 'package.json'))) return; } };")
 	LINE("const endings = ['.js', '.json', '.node', '.mjs', '.cjs', '.ts', '.mts', '.cts', '.tsx', '.jsx'];")
 	LINE("const typescript = req.mode === 'tsx' || req.mode === 'bun';")
-	/* All that could have been found for a path. A file of exactly that name is what is taken. */
+	/* All that could have been found for a path. A file of exactly that name is what is
+	 * taken. */
 	LINE("const noteCandidates = base => {")
 	LINE("  note(base);")
 	LINE("  if (typescript) for (const e of ['ts', 'tsx']) note(base.replace(/jsx?$/, e));")
@@ -43,7 +47,8 @@ const char vx_js_driver[] =
 	LINE("  for (const e of endings) { note(base + e); note(path.join(base, 'index' + e)); }")
 	LINE("  note(path.join(base, 'package.json'));")
 	LINE("};")
-	/* The same for what a module asks for: a package may come to stand nearer, or lead to another of its files. */
+	/* The same for what a module asks for: a package may come to stand nearer, or lead to
+	 * another of its files. */
 	LINE("const noteAsked = (what, from) => {")
 	LINE("  if (typeof what !== 'string' || !from || ours.includes(what) || what.startsWith('#') || module.isBuiltin(what)) return;")
 	LINE("  if (/^(\\.\\.?(\\/|$)|\\/)/.test(what)) return noteCandidates(path.resolve(path.dirname(from), what));")

@@ -31,11 +31,13 @@ static const char *hex_of(struct vx_sha256 *c, struct vx_arena *a)
 
 static int take_name(void *arg, const struct vx_dirent *e)
 {
-	vx_strlist_add(((void **)arg)[0], ((void **)arg)[1], vx_arena_strndup(((void **)arg)[1], e->name, e->len));
+	vx_strlist_add(((void **)arg)[0], ((void **)arg)[1],
+		vx_arena_strndup(((void **)arg)[1], e->name, e->len));
 	return 0;
 }
 
-/* What stands at a path: where it leads through links, and its bytes, a directory's names, or that nothing does. Recorded as facts of the plan on the way. */
+/* What stands at a path: where it leads through links, and its bytes, a directory's names, or that
+ * nothing does. Recorded as facts of the plan on the way. */
 static const char *path_digest(const struct vx_base_dir *root, const char *path, struct vx_arena *a)
 {
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
@@ -105,7 +107,8 @@ static bool facts_hold(const struct vx_json *v, const struct vx_base_dir *root, 
 	const struct vx_json *env = vx_json_get(v, "env"), *paths = vx_json_get(v, "paths");
 	const char *all = vx_json_str(vx_json_get(v, "allEnv"));
 
-	if (vx_json_type(env) != VX_JSON_OBJECT || vx_json_type(paths) != VX_JSON_OBJECT || vx_json_len(paths) == 0)
+	if (vx_json_type(env) != VX_JSON_OBJECT || vx_json_type(paths) != VX_JSON_OBJECT ||
+		vx_json_len(paths) == 0)
 		return false;
 	if (all && strcmp(all, all_env_digest(a)) != 0)
 		return false;
@@ -118,15 +121,19 @@ static bool facts_hold(const struct vx_json *v, const struct vx_base_dir *root, 
 	return true;
 }
 
-int js_memory_get(const struct vx_workspace *ws, struct vx_strs files, const char *runtime, struct vx_arena *a, struct vx_json **ret_json)
+int js_memory_get(const struct vx_workspace *ws, struct vx_strs files, const char *runtime,
+	struct vx_arena *a, struct vx_json **ret_json)
 {
 	struct vx_base_dir root = {vx_open(AT_FDCWD, ws->root, O_PATH | O_DIRECTORY, 0), ws->root};
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
 	struct vx_json *v = NULL;
 	int found = 0;
 
-	if (root.fd >= 0 && vx_read_file(root.fd, FILE_NAME, &b) == 0 && vx_json_parse(vx_buf_str(&b), b.len, 0, FILE_NAME, &v, NULL) == 0)
-		found = vx_streq(vx_json_str(vx_json_get(v, "identity")), identity(files, runtime, a)) && facts_hold(v, &root, a);
+	if (root.fd >= 0 && vx_read_file(root.fd, FILE_NAME, &b) == 0 &&
+		vx_json_parse(vx_buf_str(&b), b.len, 0, FILE_NAME, &v, NULL) == 0)
+		found = vx_streq(vx_json_str(vx_json_get(v, "identity")),
+				identity(files, runtime, a)) &&
+			facts_hold(v, &root, a);
 	vx_buf_free(&b);
 	vx_close(root.fd);
 	if (found)
@@ -148,7 +155,8 @@ static struct vx_json *copy(const struct vx_json *v)
 	return out;
 }
 
-/* Asked after the digest was taken: was it, by its time stamps, untouched since before start_ns? The kernel's stamps may lag a tick behind. */
+/* Asked after the digest was taken: was it, by its time stamps, untouched since before start_ns?
+ * The kernel's stamps may lag a tick behind. */
 static bool settled(const struct vx_base_dir *root, const char *path, uint64_t start_ns)
 {
 	enum { TICK_NS = 50000000 };
@@ -160,7 +168,8 @@ static bool settled(const struct vx_base_dir *root, const char *path, uint64_t s
 	return changed + TICK_NS < start_ns;
 }
 
-static bool put_paths(struct vx_json *to, const struct vx_json *list, const struct vx_base_dir *root, uint64_t start_ns, struct vx_arena *a)
+static bool put_paths(struct vx_json *to, const struct vx_json *list,
+	const struct vx_base_dir *root, uint64_t start_ns, struct vx_arena *a)
 {
 	for (size_t i = 0; i < vx_json_len(list); i++) {
 		const char *path = vx_json_str(vx_json_at(list, i));
@@ -171,20 +180,23 @@ static bool put_paths(struct vx_json *to, const struct vx_json *list, const stru
 	return true;
 }
 
-void js_memory_put(
-	const struct vx_workspace *ws, struct vx_strs files, const char *runtime, uint64_t start_ns, const struct vx_json *answer, struct vx_arena *a)
+void js_memory_put(const struct vx_workspace *ws, struct vx_strs files, const char *runtime,
+	uint64_t start_ns, const struct vx_json *answer, struct vx_arena *a)
 {
 	struct vx_base_dir root = {vx_open(AT_FDCWD, ws->root, O_PATH | O_DIRECTORY, 0), ws->root};
-	const struct vx_json *read = vx_json_get(answer, "read"), *names = vx_json_get(read, "env"), *list = vx_json_get(read, "paths");
+	const struct vx_json *read = vx_json_get(answer, "read"), *names = vx_json_get(read, "env"),
+			     *list = vx_json_get(read, "paths");
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
 
 	if (root.fd >= 0 && vx_json_bool(vx_json_get(read, "keep"))) {
-		struct vx_json *v = vx_json_object(), *env = vx_json_object(), *paths = vx_json_object();
+		struct vx_json *v = vx_json_object(), *env = vx_json_object(),
+			       *paths = vx_json_object();
 		vx_json_set(v, "identity", vx_json_new_str(identity(files, runtime, a)));
 		if (vx_json_bool(vx_json_get(read, "allEnv")))
 			vx_json_set(v, "allEnv", vx_json_new_str(all_env_digest(a)));
 		for (size_t i = 0; i < vx_json_len(names); i++)
-			vx_json_set(env, vx_json_str(vx_json_at(names, i)), vx_json_new_str(env_digest(vx_json_str(vx_json_at(names, i)), a)));
+			vx_json_set(env, vx_json_str(vx_json_at(names, i)),
+				vx_json_new_str(env_digest(vx_json_str(vx_json_at(names, i)), a)));
 		bool whole = put_paths(paths, list, &root, start_ns, a);
 		vx_json_set(v, "env", env);
 		vx_json_set(v, "paths", paths);

@@ -1,4 +1,5 @@
-/* Writing vx-lock.json. The tasks are written as a vx.json would say them, with a member "turbo" for what only turbo.json can say. */
+/* Writing vx-lock.json. The tasks are written as a vx.json would say them, with a member "turbo"
+ * for what only turbo.json can say. */
 #include "lock_format.h"
 
 #include "vx/arena.h"
@@ -49,7 +50,8 @@ static void put_all_or_list(struct vx_json *o, const char *key, bool all, struct
 
 static struct vx_json *sandbox_json(const struct vx_sbx_decl *s)
 {
-	struct vx_json *o = vx_json_object(), *allow = vx_json_object(), *deny = vx_json_object(), *ignore = vx_json_object();
+	struct vx_json *o = vx_json_object(), *allow = vx_json_object(), *deny = vx_json_object(),
+		       *ignore = vx_json_object();
 
 	put_strs(allow, "read", s->read, false);
 	put_strs(allow, "write", s->write, false);
@@ -79,7 +81,8 @@ static struct vx_json *sandbox_json(const struct vx_sbx_decl *s)
 
 static struct vx_json *exec_json(const struct vx_exec_decl *e)
 {
-	struct vx_json *o = vx_json_object(), *env = vx_json_object(), *define = vx_json_object(), *res = vx_json_object();
+	struct vx_json *o = vx_json_object(), *env = vx_json_object(), *define = vx_json_object(),
+		       *res = vx_json_object();
 
 	put_str(o, "command", e->command);
 	put_strs(env, "passThrough", e->pass_through, false);
@@ -146,7 +149,8 @@ struct vx_json *lock_task_json(const struct vx_task_decl *t)
 		put_flag(turbo, "saysCache", t->says_cache);
 		put_strs(turbo, "with", t->with, false);
 		put_str(turbo, "outputLogs", t->output_logs);
-		/* Inputs and outputs of what is not cached mean nothing to the run, but they are shown. */
+		/* Inputs and outputs of what is not cached mean nothing to the run, but they are
+		 * shown. */
 		if (!t->has_cache)
 			vx_json_set(turbo, "cache", cache_json(&t->cache));
 		vx_json_set(o, "turbo", turbo);

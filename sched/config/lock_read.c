@@ -34,28 +34,35 @@ static int read_turbo(struct reader *r, const struct vx_json *v, struct vx_task_
 
 	t->dialect = VX_DIALECT_TURBO;
 	if (cache) {
-		const struct vx_json *in = vx_json_get(cache, "inputs"), *out = vx_json_get(cache, "outputs");
+		const struct vx_json *in = vx_json_get(cache, "inputs"),
+				     *out = vx_json_get(cache, "outputs");
 		e = cfg_strs(&r->c, vx_json_get(in, "files"), "files", &t->cache.files);
 		if (e == 0)
-			e = cfg_strs(&r->c, vx_json_get(in, "workspaceFiles"), "workspaceFiles", &t->cache.workspace_files);
+			e = cfg_strs(&r->c, vx_json_get(in, "workspaceFiles"), "workspaceFiles",
+				&t->cache.workspace_files);
 		if (e == 0)
 			e = cfg_strs(&r->c, vx_json_get(in, "env"), "env", &t->cache.env);
 		if (e == 0)
-			e = cfg_strs(&r->c, vx_json_get(out, "files"), "files", &t->cache.out_files);
+			e = cfg_strs(
+				&r->c, vx_json_get(out, "files"), "files", &t->cache.out_files);
 		if (e == 0)
-			e = cfg_strs(&r->c, vx_json_get(out, "workspaceFiles"), "workspaceFiles", &t->cache.out_workspace_files);
+			e = cfg_strs(&r->c, vx_json_get(out, "workspaceFiles"), "workspaceFiles",
+				&t->cache.out_workspace_files);
 	}
 	if (e == 0)
-		e = cfg_bool(&r->c, vx_json_get(v, "defaultInputs"), "defaultInputs", &t->cache.default_inputs);
+		e = cfg_bool(&r->c, vx_json_get(v, "defaultInputs"), "defaultInputs",
+			&t->cache.default_inputs);
 	int64_t inferred = 0;
 	if (e == 0)
-		e = cfg_int(&r->c, vx_json_get(v, "inferredEnv"), "inferredEnv", 0, t->cache.env.n, &inferred);
+		e = cfg_int(&r->c, vx_json_get(v, "inferredEnv"), "inferredEnv", 0, t->cache.env.n,
+			&inferred);
 	t->cache.n_inferred = (uint32_t)inferred;
 	if (e == 0)
 		e = cfg_bool(&r->c, vx_json_get(v, "saysCache"), "saysCache", &t->says_cache);
 	if (e == 0)
 		e = cfg_strs(&r->c, vx_json_get(v, "with"), "with", &t->with);
-	return e == 0 ? cfg_str(&r->c, vx_json_get(v, "outputLogs"), "outputLogs", &t->output_logs) : e;
+	return e == 0 ? cfg_str(&r->c, vx_json_get(v, "outputLogs"), "outputLogs", &t->output_logs)
+		      : e;
 }
 
 static int read_task(struct reader *r, const struct vx_json *v, struct vx_task_decl *t)
@@ -109,16 +116,18 @@ static int read_project(struct reader *r, const struct vx_json *v)
 		e = cfg_str(&r->c, vx_json_get(v, "dir"), "dir", &p->dir);
 	if (e < 0)
 		return e;
-	if (!p->name || !*p->name || !p->dir || !*p->dir || *p->dir == '/' || vx_starts_with(p->dir, "..") ||
-		strcmp(vx_path_norm(r->c.a, p->dir), p->dir) != 0)
+	if (!p->name || !*p->name || !p->dir || !*p->dir || *p->dir == '/' ||
+		vx_starts_with(p->dir, "..") || strcmp(vx_path_norm(r->c.a, p->dir), p->dir) != 0)
 		return broken(r, "a project lacks its name or its directory");
-	if (!vx_map_puts(&ws->by_name, p->name, ws->n_projects) || !vx_map_puts(&ws->by_dir, p->dir, ws->n_projects))
+	if (!vx_map_puts(&ws->by_name, p->name, ws->n_projects) ||
+		!vx_map_puts(&ws->by_dir, p->dir, ws->n_projects))
 		return broken(r, "two projects have one name or one directory");
 	if (strcmp(p->dir, ".") == 0) {
 		ws->root_project = ws->n_projects;
 		vx_map_puts(&ws->by_name, "//", ws->n_projects);
 	}
-	p->manifest = strcmp(p->dir, ".") == 0 ? "package.json" : vx_arena_printf(r->c.a, "%s/package.json", p->dir);
+	p->manifest = strcmp(p->dir, ".") == 0 ? "package.json"
+					       : vx_arena_printf(r->c.a, "%s/package.json", p->dir);
 	r->c.project = p->name;
 	e = cfg_str(&r->c, vx_json_get(v, "version"), "version", &p->version);
 	if (e == 0)
@@ -149,7 +158,8 @@ static int read_links(struct reader *r, const struct vx_json *projects)
 		ws->projects[i].n_deps = n;
 		const char *dir = ws->projects[i].dir;
 		for (size_t at = strlen(dir); at-- > 0 && strcmp(dir, ".") != 0;) {
-			uint32_t p = dir[at] == '/' ? vx_map_get(&ws->by_dir, dir, at) : VX_MAP_NONE;
+			uint32_t p =
+				dir[at] == '/' ? vx_map_get(&ws->by_dir, dir, at) : VX_MAP_NONE;
 			if (p != VX_MAP_NONE)
 				vx_strlist_add(&in[p], r->c.a, dir);
 		}
@@ -166,26 +176,33 @@ static int read_turbo_settings(struct reader *r, const struct vx_json *v)
 	struct vx_ws_settings *s = &r->ws.settings;
 
 	s->turbo = true;
-	int e = cfg_strs(&r->c, vx_json_get(v, "globalDependencies"), "globalDependencies", &s->global_files);
+	int e = cfg_strs(&r->c, vx_json_get(v, "globalDependencies"), "globalDependencies",
+		&s->global_files);
 	if (e == 0)
 		e = cfg_strs(&r->c, vx_json_get(v, "globalEnv"), "globalEnv", &s->global_env);
-	return e == 0 ? cfg_strs(&r->c, vx_json_get(v, "globalPassThroughEnv"), "globalPassThroughEnv", &s->global_pass_through) : e;
+	return e == 0 ? cfg_strs(&r->c, vx_json_get(v, "globalPassThroughEnv"),
+				"globalPassThroughEnv", &s->global_pass_through)
+		      : e;
 }
 
 static int read_all(struct reader *r, const struct vx_json *v)
 {
-	const struct vx_json *projects = vx_json_get(v, "projects"), *kind = vx_json_get(v, "workspace");
+	const struct vx_json *projects = vx_json_get(v, "projects"),
+			     *kind = vx_json_get(v, "workspace");
 	struct vx_json *tasks = NULL;
 	int e = 0;
 
-	if (vx_json_int(vx_json_get(v, "lockVersion")) != VX_LOCK_VERSION || vx_json_type(projects) != VX_JSON_ARRAY)
+	if (vx_json_int(vx_json_get(v, "lockVersion")) != VX_LOCK_VERSION ||
+		vx_json_type(projects) != VX_JSON_ARRAY)
 		return broken(r, "it is no lock of this version of vx");
 	if (vx_json_len(projects) > VX_MAX_PROJECTS)
-		return vx_err_set(r->c.err, -E2BIG, VX_LOCK_FILE ": more than %u projects", VX_MAX_PROJECTS);
+		return vx_err_set(
+			r->c.err, -E2BIG, VX_LOCK_FILE ": more than %u projects", VX_MAX_PROJECTS);
 	for (int k = 0; k < LOCK_KINDS; k++)
 		if (vx_streq(vx_json_str(kind), lock_kind_names[k]))
 			r->ws.kind = (enum vx_ws_kind)k;
-	r->ws.settings = (struct vx_ws_settings){.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true};
+	r->ws.settings = (struct vx_ws_settings){
+		.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true};
 	e = cfg_ws_settings(&r->c, vx_json_get(v, "settings"), &r->ws, &tasks);
 	if (e == 0 && vx_json_get(v, "turbo"))
 		e = read_turbo_settings(r, vx_json_get(v, "turbo"));
@@ -197,7 +214,8 @@ static int read_all(struct reader *r, const struct vx_json *v)
 
 int vx_lock_read(const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err)
 {
-	struct reader r = {.c = {a, err, VX_LOCK_FILE, NULL, NULL, NULL}, .ws = {.root = vx_arena_strdup(a, root), .root_project = VX_MAP_NONE}};
+	struct reader r = {.c = {a, err, VX_LOCK_FILE, NULL, NULL, NULL},
+		.ws = {.root = vx_arena_strdup(a, root), .root_project = VX_MAP_NONE}};
 	struct vx_base_dir base = {vx_open(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0), r.ws.root};
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
 	struct vx_json *v = NULL;

@@ -9,12 +9,14 @@
 #include <string.h>
 
 static const char *const sandbox_keys[] = {"allow", "deny", "ignore", "weakerWhenNested", NULL};
-static const char *const allow_keys[] = {"read", "write", "network", "unixSockets", "localBinding", "pty", "gitConfig", "devices", NULL};
+static const char *const allow_keys[] = {"read", "write", "network", "unixSockets", "localBinding",
+	"pty", "gitConfig", "devices", NULL};
 static const char *const deny_keys[] = {"network", NULL};
 static const char *const ignore_keys[] = {"read", "write", "network", NULL};
 
 /* `true`, `false` or a list of strings. */
-static int true_or_list(const struct cfg *c, const struct vx_json *v, const char *field, bool *ret_all, struct vx_strs *ret)
+static int true_or_list(const struct cfg *c, const struct vx_json *v, const char *field,
+	bool *ret_all, struct vx_strs *ret)
 {
 	if (!v)
 		return 0;
@@ -42,7 +44,8 @@ static bool is_ip(const char *host)
 }
 
 /* Splits "host", "host:port", "[v6]", "[v6]:port", or a bare IPv6 literal. */
-static const char *split_host(const char *entry, struct vx_arena *a, char **ret_host, const char **ret_port)
+static const char *split_host(
+	const char *entry, struct vx_arena *a, char **ret_host, const char **ret_port)
 {
 	const char *colon = strrchr(entry, ':');
 
@@ -83,7 +86,8 @@ static const char *bad_name(const char *host, bool deny)
 	if (!memchr(rest, '.', n - (size_t)(rest - host)))
 		return rest == host ? "is a bare name without a dot" : "is too broad a wildcard";
 	for (const char *p = rest; *p; p++)
-		if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || strchr(".-_", *p)))
+		if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+			    (*p >= '0' && *p <= '9') || strchr(".-_", *p)))
 			return "holds a byte that no host name has";
 	if (*rest == '.' || strstr(rest, ".."))
 		return "has an empty label";
@@ -150,22 +154,27 @@ static int take_allow(const struct cfg *c, const struct vx_json *v, struct vx_sb
 	if (r == 0)
 		r = cfg_strs(c, vx_json_get(v, "write"), "exec.sandbox.allow.write", &s->write);
 	if (r == 0)
-		r = true_or_list(c, vx_json_get(v, "network"), "exec.sandbox.allow.network", &s->net_all, &s->net_allow);
+		r = true_or_list(c, vx_json_get(v, "network"), "exec.sandbox.allow.network",
+			&s->net_all, &s->net_allow);
 	if (r == 0)
 		r = check_hosts(c, "exec.sandbox.allow.network", s->net_allow, false);
 	if (r == 0)
-		r = true_or_list(c, vx_json_get(v, "unixSockets"), "exec.sandbox.allow.unixSockets", &s->unix_all, &s->unix_paths);
+		r = true_or_list(c, vx_json_get(v, "unixSockets"), "exec.sandbox.allow.unixSockets",
+			&s->unix_all, &s->unix_paths);
 	if (r == 0)
 		r = take_ports(c, vx_json_get(v, "localBinding"), s);
 	if (r == 0)
 		r = cfg_bool(c, vx_json_get(v, "pty"), "exec.sandbox.allow.pty", &s->pty);
 	if (r == 0)
-		r = cfg_bool(c, vx_json_get(v, "gitConfig"), "exec.sandbox.allow.gitConfig", &s->git_config);
+		r = cfg_bool(c, vx_json_get(v, "gitConfig"), "exec.sandbox.allow.gitConfig",
+			&s->git_config);
 	if (r == 0)
-		r = cfg_strs(c, vx_json_get(v, "devices"), "exec.sandbox.allow.devices", &s->devices);
+		r = cfg_strs(
+			c, vx_json_get(v, "devices"), "exec.sandbox.allow.devices", &s->devices);
 	for (uint32_t i = 0; r == 0 && i < s->devices.n; i++)
 		if (!vx_starts_with(s->devices.v[i], "/dev/"))
-			r = cfg_fail(c, "exec.sandbox.allow.devices", "entry \"%.100s\" must be a path below /dev", s->devices.v[i]);
+			r = cfg_fail(c, "exec.sandbox.allow.devices",
+				"entry \"%.100s\" must be a path below /dev", s->devices.v[i]);
 	return r;
 }
 
@@ -175,11 +184,14 @@ static int take_ignore(const struct cfg *c, const struct vx_json *v, struct vx_s
 		return 0;
 	int r = cfg_object(c, v, "exec.sandbox.ignore", ignore_keys);
 	if (r == 0)
-		r = cfg_strs(c, vx_json_get(v, "read"), "exec.sandbox.ignore.read", &s->ignore_read);
+		r = cfg_strs(
+			c, vx_json_get(v, "read"), "exec.sandbox.ignore.read", &s->ignore_read);
 	if (r == 0)
-		r = cfg_strs(c, vx_json_get(v, "write"), "exec.sandbox.ignore.write", &s->ignore_write);
+		r = cfg_strs(
+			c, vx_json_get(v, "write"), "exec.sandbox.ignore.write", &s->ignore_write);
 	if (r == 0)
-		r = cfg_strs(c, vx_json_get(v, "network"), "exec.sandbox.ignore.network", &s->ignore_net);
+		r = cfg_strs(c, vx_json_get(v, "network"), "exec.sandbox.ignore.network",
+			&s->ignore_net);
 	return r;
 }
 
@@ -200,13 +212,15 @@ int cfg_sandbox(const struct cfg *c, const struct vx_json *v, struct vx_exec_dec
 	if (r == 0 && deny)
 		r = cfg_object(c, deny, "exec.sandbox.deny", deny_keys);
 	if (r == 0 && deny)
-		r = cfg_strs(c, vx_json_get(deny, "network"), "exec.sandbox.deny.network", &s->net_deny);
+		r = cfg_strs(
+			c, vx_json_get(deny, "network"), "exec.sandbox.deny.network", &s->net_deny);
 	if (r == 0)
 		r = check_hosts(c, "exec.sandbox.deny.network", s->net_deny, true);
 	if (r == 0)
 		r = take_ignore(c, vx_json_get(v, "ignore"), s);
 	if (r == 0)
-		r = cfg_bool(c, vx_json_get(v, "weakerWhenNested"), "exec.sandbox.weakerWhenNested", &s->weaker_when_nested);
+		r = cfg_bool(c, vx_json_get(v, "weakerWhenNested"), "exec.sandbox.weakerWhenNested",
+			&s->weaker_when_nested);
 	e->sandboxed = r == 0;
 	return r;
 }

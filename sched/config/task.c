@@ -9,12 +9,14 @@
 #include <string.h>
 
 static const char *const task_keys[] = {"description", "dependsOn", "exec", "cache", NULL};
-static const char *const exec_keys[] = {"command", "env", "timeout", "retries", "persistent", "interactive", "resources", "sandbox", NULL};
+static const char *const exec_keys[] = {"command", "env", "timeout", "retries", "persistent",
+	"interactive", "resources", "sandbox", NULL};
 static const char *const env_keys[] = {"passThrough", "define", "secret", NULL};
 static const char *const persistent_keys[] = {"readyWhen", NULL};
 static const char *const resource_keys[] = {"cpus", "memory", "exclusive", NULL};
 static const char *const cache_keys[] = {"inputs", "outputs", NULL};
-static const char *const input_keys[] = {"files", "workspaceFiles", "env", "runtime", "workspaceRuntime", "tasks", NULL};
+static const char *const input_keys[] = {
+	"files", "workspaceFiles", "env", "runtime", "workspaceRuntime", "tasks", NULL};
 static const char *const output_keys[] = {"files", "workspaceFiles", NULL};
 
 enum { MAX_RETRIES = 1000 };
@@ -34,7 +36,8 @@ static int take_define(const struct cfg *c, const struct vx_json *v, struct vx_e
 	struct vx_kv *kv = vx_arena_array(c->a, vx_json_len(v) + 1, sizeof *kv);
 	uint32_t n = 0;
 	for (struct vx_json_iter it = vx_json_iter(v); vx_json_next(&it);) {
-		const char *field = vx_arena_printf(c->a, "exec.env.define.%s", it.key), *value = NULL;
+		const char *field = vx_arena_printf(c->a, "exec.env.define.%s", it.key),
+			   *value = NULL;
 		if (!it.val)
 			return cfg_fail(c, field, "must be a string, not null");
 		int r = cfg_str(c, it.val, field, &value);
@@ -53,7 +56,8 @@ static int take_env(const struct cfg *c, const struct vx_json *v, struct vx_exec
 		return 0;
 	int r = cfg_object(c, v, "exec.env", env_keys);
 	if (r == 0)
-		r = cfg_strs(c, vx_json_get(v, "passThrough"), "exec.env.passThrough", &e->pass_through);
+		r = cfg_strs(
+			c, vx_json_get(v, "passThrough"), "exec.env.passThrough", &e->pass_through);
 	if (r == 0)
 		r = take_define(c, vx_json_get(v, "define"), e);
 	if (r == 0)
@@ -70,7 +74,9 @@ static int take_persistent(const struct cfg *c, const struct vx_json *v, struct 
 	if (vx_json_type(v) == VX_JSON_BOOL)
 		return 0;
 	int r = cfg_object(c, v, "exec.persistent", persistent_keys);
-	return r == 0 ? cfg_str(c, vx_json_get(v, "readyWhen"), "exec.persistent.readyWhen", &e->ready_when) : r;
+	return r == 0 ? cfg_str(c, vx_json_get(v, "readyWhen"), "exec.persistent.readyWhen",
+				&e->ready_when)
+		      : r;
 }
 
 static int take_memory(const struct cfg *c, const struct vx_json *v, struct vx_exec_decl *e)
@@ -88,7 +94,8 @@ static int take_memory(const struct cfg *c, const struct vx_json *v, struct vx_e
 		return cfg_fail(c, field, "must be a size like \"4G\", \"512M\" or \"64K\"");
 	int r = cfg_str(c, v, field, &s);
 	if (r == 0 && (vx_parse_bytes(s, &e->memory_bytes) < 0 || e->memory_bytes == 0))
-		r = cfg_fail(c, field, "must be a size like \"4G\", \"512M\" or \"64K\", not \"%.60s\"", s);
+		r = cfg_fail(c, field,
+			"must be a size like \"4G\", \"512M\" or \"64K\", not \"%.60s\"", s);
 	return r;
 }
 
@@ -101,16 +108,19 @@ static int take_resources(const struct cfg *c, const struct vx_json *v, struct v
 		return 0;
 	int r = cfg_object(c, v, "exec.resources", resource_keys);
 	if (r == 0)
-		r = cfg_int(c, vx_json_get(v, "cpus"), "exec.resources.cpus", 1, VX_MAX_SLOTS, &cpus);
+		r = cfg_int(
+			c, vx_json_get(v, "cpus"), "exec.resources.cpus", 1, VX_MAX_SLOTS, &cpus);
 	if (r == 0)
 		r = take_memory(c, vx_json_get(v, "memory"), e);
 	if (r == 0)
-		r = cfg_bool(c, vx_json_get(v, "exclusive"), "exec.resources.exclusive", &e->exclusive);
+		r = cfg_bool(
+			c, vx_json_get(v, "exclusive"), "exec.resources.exclusive", &e->exclusive);
 	e->cpus = (uint32_t)cpus;
 	return r;
 }
 
-static int take_exec(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, struct vx_exec_decl *e)
+static int take_exec(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback,
+	struct vx_exec_decl *e)
 {
 	int64_t retries = -1;
 
@@ -124,7 +134,8 @@ static int take_exec(const struct cfg *c, const struct vx_json *own, const struc
 	if (r == 0)
 		r = take_env(c, PICK("env"), e);
 	if (r == 0)
-		r = cfg_int(c, PICK("timeout"), "exec.timeout", 0, VX_MAX_TIMEOUT_MS, &e->timeout_ms);
+		r = cfg_int(
+			c, PICK("timeout"), "exec.timeout", 0, VX_MAX_TIMEOUT_MS, &e->timeout_ms);
 	if (r == 0)
 		r = cfg_int(c, PICK("retries"), "exec.retries", 0, MAX_RETRIES, &retries);
 	if (r == 0)
@@ -140,7 +151,8 @@ static int take_exec(const struct cfg *c, const struct vx_json *own, const struc
 	return r;
 }
 
-static int take_inputs(const struct cfg *c, const struct vx_json *v, struct vx_cache_decl *d, bool *ret_files)
+static int take_inputs(
+	const struct cfg *c, const struct vx_json *v, struct vx_cache_decl *d, bool *ret_files)
 {
 	if (!v)
 		return 0;
@@ -149,22 +161,26 @@ static int take_inputs(const struct cfg *c, const struct vx_json *v, struct vx_c
 	if (r == 0)
 		r = cfg_strs(c, vx_json_get(v, "files"), "cache.inputs.files", &d->files);
 	if (r == 0)
-		r = cfg_strs(c, vx_json_get(v, "workspaceFiles"), "cache.inputs.workspaceFiles", &d->workspace_files);
+		r = cfg_strs(c, vx_json_get(v, "workspaceFiles"), "cache.inputs.workspaceFiles",
+			&d->workspace_files);
 	if (r == 0)
 		r = cfg_strs(c, vx_json_get(v, "env"), "cache.inputs.env", &d->env);
 	if (r == 0)
 		r = cfg_strs(c, vx_json_get(v, "runtime"), "cache.inputs.runtime", &d->runtime);
 	if (r == 0)
-		r = cfg_strs(c, vx_json_get(v, "workspaceRuntime"), "cache.inputs.workspaceRuntime", &d->workspace_runtime);
+		r = cfg_strs(c, vx_json_get(v, "workspaceRuntime"), "cache.inputs.workspaceRuntime",
+			&d->workspace_runtime);
 	if (r == 0)
 		r = cfg_strs(c, vx_json_get(v, "tasks"), "cache.inputs.tasks", &d->tasks);
 	d->tasks_given = vx_json_get(v, "tasks") != NULL;
 	return r;
 }
 
-static int take_cache(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, struct vx_cache_decl *d)
+static int take_cache(const struct cfg *c, const struct vx_json *own,
+	const struct vx_json *fallback, struct vx_cache_decl *d)
 {
-	const struct vx_json *in = cfg_pick(own, fallback, "inputs"), *out = cfg_pick(own, fallback, "outputs");
+	const struct vx_json *in = cfg_pick(own, fallback, "inputs"),
+			     *out = cfg_pick(own, fallback, "outputs");
 	bool in_files = false, out_files = false;
 	int r = own ? cfg_object(c, own, "cache", cache_keys) : 0;
 
@@ -177,13 +193,15 @@ static int take_cache(const struct cfg *c, const struct vx_json *own, const stru
 	if (r == 0 && out)
 		r = cfg_strs(c, vx_json_get(out, "files"), "cache.outputs.files", &d->out_files);
 	if (r == 0 && out)
-		r = cfg_strs(c, vx_json_get(out, "workspaceFiles"), "cache.outputs.workspaceFiles", &d->out_workspace_files);
+		r = cfg_strs(c, vx_json_get(out, "workspaceFiles"), "cache.outputs.workspaceFiles",
+			&d->out_workspace_files);
 	if (r == 0 && (!in_files || !out_files)) {
 		r = cfg_fail(c, "cache", "lacks %s",
 			!in_files && !out_files ? "inputs.files and outputs.files"
 			: in_files              ? "outputs.files"
 						: "inputs.files");
-		vx_err_fix(c->err, "say which files the result depends on and which it makes; an empty list is an answer");
+		vx_err_fix(c->err,
+			"say which files the result depends on and which it makes; an empty list is an answer");
 	}
 	return r;
 }
@@ -208,7 +226,8 @@ int cfg_task_name(const struct cfg *c, const char *name)
 	return why ? cfg_fail(c, NULL, "the task name \"%.100s\" must not %s", name, why) : 0;
 }
 
-static int shape_of(const struct cfg *c, const struct vx_json *v, const char *field, const char *const *keys)
+static int shape_of(
+	const struct cfg *c, const struct vx_json *v, const char *field, const char *const *keys)
 {
 	return v && vx_json_type(v) != VX_JSON_BOOL ? cfg_object(c, v, field, keys) : 0;
 }
@@ -233,7 +252,8 @@ static void apply_script(const struct vx_json *fallback, const char *script, str
 	t->exec.command = script;
 }
 
-static int take_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret)
+static int take_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback,
+	const char *script, struct vx_task_decl *ret)
 {
 	struct vx_task_decl t = {.name = c->task,
 		.source = c->source ? c->source : c->file,
@@ -244,16 +264,23 @@ static int take_task(const struct cfg *c, const struct vx_json *own, const struc
 	if (r == 0)
 		r = cfg_strs(c, cfg_pick(own, fallback, "dependsOn"), "dependsOn", &t.depends_on);
 	const struct vx_json *exec_own = own ? vx_json_get(own, "exec") : NULL;
-	const struct vx_json *exec_default = fallback && !(own && vx_json_has(own, "exec") && !exec_own) ? vx_json_get(fallback, "exec") : NULL;
+	const struct vx_json *exec_default =
+		fallback && !(own && vx_json_has(own, "exec") && !exec_own)
+			? vx_json_get(fallback, "exec")
+			: NULL;
 	if (r == 0 && (exec_own || exec_default)) {
 		t.has_exec = true;
 		r = take_exec(c, exec_own, exec_default, &t.exec);
 	}
 	apply_script(fallback, script, &t);
-	if (r == 0 && t.has_exec && (!t.exec.command || t.exec.command[strspn(t.exec.command, " \t\r\n")] == '\0'))
+	if (r == 0 && t.has_exec &&
+		(!t.exec.command || t.exec.command[strspn(t.exec.command, " \t\r\n")] == '\0'))
 		r = cfg_fail(c, "exec.command", t.exec.command ? "is empty" : "is missing");
 	const struct vx_json *cache_own = own ? vx_json_get(own, "cache") : NULL;
-	const struct vx_json *cache_default = fallback && !(own && vx_json_has(own, "cache") && !cache_own) ? vx_json_get(fallback, "cache") : NULL;
+	const struct vx_json *cache_default =
+		fallback && !(own && vx_json_has(own, "cache") && !cache_own)
+			? vx_json_get(fallback, "cache")
+			: NULL;
 	if (cache_own && !unless_false(cache_own))
 		cache_own = cache_default = NULL;
 	cache_default = unless_false(cache_default);
@@ -273,7 +300,8 @@ int cfg_task_fields(const struct cfg *c, const struct vx_json *task, struct vx_t
 	return take_task(c, task, NULL, NULL, ret);
 }
 
-int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback, const char *script, struct vx_task_decl *ret)
+int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback,
+	const char *script, struct vx_task_decl *ret)
 {
 	struct vx_task_decl t;
 	int r = own ? cfg_object(c, own, NULL, task_keys) : 0;

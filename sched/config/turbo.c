@@ -21,8 +21,10 @@ struct file {
 struct root_entry {
 	const char *task;
 	const struct vx_json *def;
-	uint32_t project;                 /* VX_MAP_NONE: of every package */
-	const struct vx_task_decl *group; /* resolved once for all packages that neither have the script nor say anything of their own */
+	uint32_t project; /* VX_MAP_NONE: of every package */
+	/* resolved once for all packages that neither have the script nor say anything of their
+	 * own */
+	const struct vx_task_decl *group;
 };
 
 struct loader {
@@ -42,10 +44,12 @@ struct loader {
 };
 
 /* Members of a file that vx does without: they say nothing about what a task reads. */
-static const char *const file_keys[] = {"$schema", "extends", "tasks", "pipeline", "tags", "boundaries", "global", "globalDependencies", "globalEnv",
-	"globalPassThroughEnv", "globalDotEnv", "envMode", "concurrency", "cacheDir", "cacheMaxAge", "cacheMaxSize", "daemon", "ui", "remoteCache",
-	"futureFlags", "noUpdateNotifier", "dangerouslyDisablePackageManagerCheck", "signature", "baseBranch", "experimentalUI", "experimentalSpaces",
-	"experimentalCI", "experimentalObservability", NULL};
+static const char *const file_keys[] = {"$schema", "extends", "tasks", "pipeline", "tags",
+	"boundaries", "global", "globalDependencies", "globalEnv", "globalPassThroughEnv",
+	"globalDotEnv", "envMode", "concurrency", "cacheDir", "cacheMaxAge", "cacheMaxSize",
+	"daemon", "ui", "remoteCache", "futureFlags", "noUpdateNotifier",
+	"dangerouslyDisablePackageManagerCheck", "signature", "baseBranch", "experimentalUI",
+	"experimentalSpaces", "experimentalCI", "experimentalObservability", NULL};
 
 /* Anything else may have been meant to be in keys (a misspelled globalEnv), so it is said. */
 static void check_file_keys(struct loader *l, const struct file *f)
@@ -57,8 +61,10 @@ static void check_file_keys(struct loader *l, const struct file *f)
 			continue;
 		const char *near = vx_nearest(it.key, names);
 		vx_strlist_add(&l->warnings, l->a,
-			vx_arena_printf(l->a, "%s: \"%.100s\" means nothing to vx and is ignored%s%s%s", f->path, it.key,
-				near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : ""));
+			vx_arena_printf(l->a,
+				"%s: \"%.100s\" means nothing to vx and is ignored%s%s%s", f->path,
+				it.key, near ? " (did you mean \"" : "", near ? near : "",
+				near ? "\"?)" : ""));
 	}
 }
 
@@ -67,11 +73,14 @@ static int parse(struct loader *l, const char *path, struct file *f)
 	int r = cfg_read(l->base, path, &l->text, l->err);
 
 	if (r == -ENOENT) {
-		vx_err_set(l->err, r, "%s cannot be read: it was there a moment ago, or is a symbolic link to nothing", path);
+		vx_err_set(l->err, r,
+			"%s cannot be read: it was there a moment ago, or is a symbolic link to nothing",
+			path);
 		return vx_err_fix(l->err, "put the file back, or remove the link");
 	}
 	if (r == 0)
-		r = vx_json_parse(vx_buf_str(&l->text), l->text.len, VX_JSON_COMMENTS, path, &f->json, l->err);
+		r = vx_json_parse(vx_buf_str(&l->text), l->text.len, VX_JSON_COMMENTS, path,
+			&f->json, l->err);
 	if (r < 0)
 		return r;
 	struct cfg c = {l->a, l->err, path, NULL, NULL, NULL};
@@ -105,7 +114,8 @@ static int path_of(struct loader *l, const char *dir, uint32_t files, const char
 	if (!(files & (VX_HAS_TURBO_JSON | VX_HAS_TURBO_JSONC)))
 		return 0;
 	if ((files & VX_HAS_TURBO_JSON) && (files & VX_HAS_TURBO_JSONC)) {
-		vx_err_set(l->err, -EEXIST, "%s has both a turbo.json and a turbo.jsonc", strcmp(dir, ".") == 0 ? "the workspace root" : dir);
+		vx_err_set(l->err, -EEXIST, "%s has both a turbo.json and a turbo.jsonc",
+			strcmp(dir, ".") == 0 ? "the workspace root" : dir);
 		return vx_err_fix(l->err, "remove one of them");
 	}
 	*ret = strcmp(dir, ".") == 0 ? name : vx_arena_printf(l->a, "%s/%s", dir, name);
@@ -154,19 +164,24 @@ static int dot_env(struct cfg *c, const struct vx_json *o, struct vx_ws_settings
 	if (r < 0 || own.n == 0)
 		return r;
 	for (uint32_t i = 0; i < s->global_files.n + own.n; i++)
-		vx_strlist_add(&all, c->a, i < s->global_files.n ? s->global_files.v[i] : own.v[i - s->global_files.n]);
+		vx_strlist_add(&all, c->a,
+			i < s->global_files.n ? s->global_files.v[i]
+					      : own.v[i - s->global_files.n]);
 	s->global_files = vx_strlist_done(&all);
 	return 0;
 }
 
-/* The global settings stand at the top, or under `global` with shorter names where that is switched on; its `inputs` then are inputs of every task. */
+/* The global settings stand at the top, or under `global` with shorter names where that is switched
+ * on; its `inputs` then are inputs of every task. */
 static int root_settings(struct loader *l)
 {
 	struct cfg c = {l->a, l->err, l->root.path, NULL, NULL, NULL};
 	struct vx_ws_settings *s = &l->ws->settings;
-	const struct vx_json *o = l->root.json, *on = vx_json_get(vx_json_get(o, "futureFlags"), "globalConfiguration");
+	const struct vx_json *o = l->root.json, *on = vx_json_get(vx_json_get(o, "futureFlags"),
+							"globalConfiguration");
 	bool block = vx_json_type(on) == VX_JSON_BOOL && vx_json_bool(on);
-	const char *files = block ? "inputs" : "globalDependencies", *env = block ? "env" : "globalEnv",
+	const char *files = block ? "inputs" : "globalDependencies",
+		   *env = block ? "env" : "globalEnv",
 		   *pass = block ? "passThroughEnv" : "globalPassThroughEnv";
 
 	if (block)
@@ -174,7 +189,8 @@ static int root_settings(struct loader *l)
 	if (o && vx_json_type(o) != VX_JSON_OBJECT)
 		return cfg_fail(&c, "global", "must be an object");
 	const struct vx_json *n = vx_json_get(o, "concurrency");
-	int r = cfg_strs(&c, vx_json_get(o, files), files, block ? &l->global_inputs : &s->global_files);
+	int r = cfg_strs(
+		&c, vx_json_get(o, files), files, block ? &l->global_inputs : &s->global_files);
 	if (r == 0)
 		r = dot_env(&c, o, s);
 	if (r == 0)
@@ -199,11 +215,14 @@ static int root_entries(struct loader *l)
 		const char *key = vx_arena_strdup(l->a, it.key), *hash = strrchr(key, '#');
 		struct root_entry e = {hash ? hash + 1 : key, it.val, VX_MAP_NONE, NULL};
 		if (*e.task == '\0' || *e.task == '^' || *e.task == '!')
-			return cfg_fail(&c, "tasks", "has \"%.100s\", which is no name of a task", key);
+			return cfg_fail(
+				&c, "tasks", "has \"%.100s\", which is no name of a task", key);
 		if (hash) {
-			e.project = vx_map_gets(&l->ws->by_name, vx_arena_strndup(l->a, key, (size_t)(hash - key)));
+			e.project = vx_map_gets(
+				&l->ws->by_name, vx_arena_strndup(l->a, key, (size_t)(hash - key)));
 			if (e.project == VX_MAP_NONE)
-				continue; /* of a package that is not there: Turborepo says nothing either */
+				/* of a package that is not there: Turborepo says nothing either */
+				continue;
 			vx_map_puts(&l->by_id, key, l->n_entries);
 		} else {
 			vx_map_puts(&l->by_name, key, l->n_entries);
@@ -230,27 +249,34 @@ static int load_package_file(struct loader *l, uint32_t p)
 	if (r == 0)
 		r = cfg_strs(&c, vx_json_get(f->json, "tags"), "tags", &l->ws->projects[p].tags);
 	if (r == 0 && !vx_strs_has(f->extends, "//")) {
-		cfg_fail(&c, NULL, "a package's turbo.json must have \"extends\" with \"//\" in it");
+		cfg_fail(
+			&c, NULL, "a package's turbo.json must have \"extends\" with \"//\" in it");
 		return vx_err_fix(l->err, "add \"extends\": [\"//\"]");
 	}
 	if (r < 0 || !f->tasks)
 		return r;
 	for (struct vx_json_iter it = vx_json_iter(f->tasks); vx_json_next(&it);)
 		if (strchr(it.key, '#')) {
-			cfg_fail(&c, "tasks", "has \"%.100s\": a package's turbo.json names its own tasks only", it.key);
-			return vx_err_fix(l->err, "write the task's name alone, or move the entry to the root turbo.json");
+			cfg_fail(&c, "tasks",
+				"has \"%.100s\": a package's turbo.json names its own tasks only",
+				it.key);
+			return vx_err_fix(l->err,
+				"write the task's name alone, or move the entry to the root turbo.json");
 		}
 	return 0;
 }
 
 /* The files whose tasks package p inherits, itself last, the root left out. */
-static int chain_files(struct loader *l, uint32_t p, const struct file **v, uint32_t *n, uint32_t depth)
+static int chain_files(
+	struct loader *l, uint32_t p, const struct file **v, uint32_t *n, uint32_t depth)
 {
 	const struct file *f = &l->files[p];
 	struct cfg c = {l->a, l->err, f->path, l->ws->projects[p].name, NULL, NULL};
 
 	if (depth > TURBO_MAX_CHAIN - 2)
-		return cfg_fail(&c, "extends", "goes round in a circle, or is nested more than %d deep", TURBO_MAX_CHAIN - 2);
+		return cfg_fail(&c, "extends",
+			"goes round in a circle, or is nested more than %d deep",
+			TURBO_MAX_CHAIN - 2);
 	if (!f->loaded)
 		return 0;
 	for (uint32_t i = 0; i < *n; i++)
@@ -261,7 +287,9 @@ static int chain_files(struct loader *l, uint32_t p, const struct file **v, uint
 			continue;
 		uint32_t q = vx_map_gets(&l->ws->by_name, f->extends.v[i]);
 		if (q == VX_MAP_NONE || !l->files[q].loaded)
-			return cfg_fail(&c, "extends", "names \"%.100s\", which is no package with a turbo.json", f->extends.v[i]);
+			return cfg_fail(&c, "extends",
+				"names \"%.100s\", which is no package with a turbo.json",
+				f->extends.v[i]);
 		int r = chain_files(l, q, v, n, depth + 1);
 		if (r < 0)
 			return r;
@@ -272,7 +300,8 @@ static int chain_files(struct loader *l, uint32_t p, const struct file **v, uint
 	return 0;
 }
 
-/* `"extends": false` in a task cuts off what it would inherit; with nothing else in it, it takes the task away. */
+/* `"extends": false` in a task cuts off what it would inherit; with nothing else in it, it takes
+ * the task away. */
 static void add_link(struct turbo_chain *c, const struct vx_json *def, const char *file)
 {
 	const struct vx_json *extends = vx_json_get(def, "extends");
@@ -316,7 +345,8 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 {
 	struct loader *l = k->l;
 	struct vx_project *project = &l->ws->projects[k->p];
-	struct turbo_chain chain = {.n = 0, .global_inputs = l->global_inputs, .warnings = &l->warnings};
+	struct turbo_chain chain = {
+		.n = 0, .global_inputs = l->global_inputs, .warnings = &l->warnings};
 	bool own = false;
 
 	if (!vx_map_puts(&k->done, name, 1))
@@ -324,7 +354,8 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 	if (from)
 		add_link(&chain, from->def, l->root.path);
 	for (uint32_t i = 0; i < k->n_files; i++) {
-		const struct vx_json *def = k->files[i]->tasks ? vx_json_get(k->files[i]->tasks, name) : NULL;
+		const struct vx_json *def =
+			k->files[i]->tasks ? vx_json_get(k->files[i]->tasks, name) : NULL;
 		own = own || def;
 		if (def)
 			add_link(&chain, def, k->files[i]->path);
@@ -349,9 +380,12 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 	return 0;
 }
 
-static struct root_entry *entry_for(struct loader *l, const char *project, const char *task, bool unqualified)
+static struct root_entry *entry_for(
+	struct loader *l, const char *project, const char *task, bool unqualified)
 {
-	uint32_t i = l->by_id.n ? vx_map_gets(&l->by_id, vx_arena_printf(l->a, "%s#%s", project, task)) : VX_MAP_NONE;
+	uint32_t i = l->by_id.n
+			     ? vx_map_gets(&l->by_id, vx_arena_printf(l->a, "%s#%s", project, task))
+			     : VX_MAP_NONE;
 
 	if (i == VX_MAP_NONE && unqualified)
 		i = vx_map_gets(&l->by_name, task);
@@ -365,7 +399,8 @@ static int add_tasks(struct package *k)
 	const char *name = root ? "//" : l->ws->projects[k->p].name;
 	int r = 0;
 
-	/* The root has the tasks that are spelled //#task, and no others, unless it is all there is. */
+	/* The root has the tasks that are spelled //#task, and no others, unless it is all there
+	 * is. */
 	for (uint32_t i = 0; i < l->n_entries && r == 0; i++) {
 		struct root_entry *e = &l->entries[i];
 		bool mine = e->project == VX_MAP_NONE ? !root || single : e->project == k->p;
@@ -375,8 +410,10 @@ static int add_tasks(struct package *k)
 	for (uint32_t i = 0; i < k->n_files && r == 0; i++) {
 		if (!k->files[i]->tasks)
 			continue;
-		for (struct vx_json_iter it = vx_json_iter(k->files[i]->tasks); vx_json_next(&it) && r == 0;)
-			r = add_task(k, vx_arena_strdup(l->a, it.key), entry_for(l, name, it.key, !root || single));
+		for (struct vx_json_iter it = vx_json_iter(k->files[i]->tasks);
+			vx_json_next(&it) && r == 0;)
+			r = add_task(k, vx_arena_strdup(l->a, it.key),
+				entry_for(l, name, it.key, !root || single));
 	}
 	return r;
 }
@@ -394,7 +431,8 @@ static void forget_taken(struct package *k)
 				vx_strlist_add(&kept, k->l->a, was->depends_on.v[d]);
 		if (kept.n == was->depends_on.n)
 			continue;
-		struct vx_task_decl *t = vx_arena_dup(k->l->a, was, sizeof *was); /* it may be shared with packages that have the task */
+		/* it may be shared with packages that have the task */
+		struct vx_task_decl *t = vx_arena_dup(k->l->a, was, sizeof *was);
 		t->depends_on = vx_strlist_done(&kept);
 		t->canonical = cfg_canonical(t, k->l->a);
 		k->out[i] = t;
@@ -440,9 +478,11 @@ static int load_all(struct loader *l)
 	return r;
 }
 
-int turbo_load(struct vx_workspace *ws, const struct vx_base_dir *base, struct vx_arena *a, struct vx_err *err)
+int turbo_load(struct vx_workspace *ws, const struct vx_base_dir *base, struct vx_arena *a,
+	struct vx_err *err)
 {
-	struct loader l = {.ws = ws, .base = base, .a = a, .err = err, .text = VX_BUF(VX_MAX_CONFIG_BYTES)};
+	struct loader l = {
+		.ws = ws, .base = base, .a = a, .err = err, .text = VX_BUF(VX_MAX_CONFIG_BYTES)};
 
 	ws->settings.turbo = true;
 	ws->settings.exclusive_outputs = ws->settings.upfront_keys = false;

@@ -1,4 +1,5 @@
-/* One task of a turbo.json: the fields of its chain merged, `$TURBO_...$` resolved, brought into vx's terms. */
+/* One task of a turbo.json: the fields of its chain merged, `$TURBO_...$` resolved, brought into
+ * vx's terms. */
 #include "turbo.h"
 
 #include "vx/arena.h"
@@ -9,12 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char DEFAULT[] = "$TURBO_DEFAULT$", ROOT[] = "$TURBO_ROOT$", EXTENDS[] = "$TURBO_EXTENDS$";
+static const char DEFAULT[] = "$TURBO_DEFAULT$", ROOT[] = "$TURBO_ROOT$",
+		  EXTENDS[] = "$TURBO_EXTENDS$";
 
-static const char *const known[] = {"cache", "dependsOn", "env", "inputs", "interactive", "interruptible", "outputLogs", "outputMode", "outputs",
-	"passThroughEnv", "persistent", "with", "description", "extends", "dotEnv", NULL};
+static const char *const known[] = {"cache", "dependsOn", "env", "inputs", "interactive",
+	"interruptible", "outputLogs", "outputMode", "outputs", "passThroughEnv", "persistent",
+	"with", "description", "extends", "dotEnv", NULL};
 
-static const char *const log_modes[] = {"full", "hash-only", "new-only", "errors-only", "none", NULL};
+static const char *const log_modes[] = {
+	"full", "hash-only", "new-only", "errors-only", "none", NULL};
 
 int turbo_check_task(const struct cfg *c, const struct vx_json *task, struct vx_strlist *warnings)
 {
@@ -31,13 +35,17 @@ int turbo_check_task(const struct cfg *c, const struct vx_json *task, struct vx_
 			return vx_err_fix(c->err, "did you mean \"%s\"?", near);
 		}
 		vx_strlist_add(warnings, c->a,
-			vx_arena_printf(c->a, "%s: task \"%s\": \"%s\" means nothing to vx and is ignored", c->file, c->task, it.key));
+			vx_arena_printf(c->a,
+				"%s: task \"%s\": \"%s\" means nothing to vx and is ignored",
+				c->file, c->task, it.key));
 	}
 	return 0;
 }
 
-/* The list of a field: the last object that gives it replaces the earlier ones, or adds to them where it holds $TURBO_EXTENDS$. */
-static int list(const struct cfg *c, const struct turbo_chain *chain, uint32_t upto, const char *key, struct vx_strlist *out, bool *ret_given)
+/* The list of a field: the last object that gives it replaces the earlier ones, or adds to them
+ * where it holds $TURBO_EXTENDS$. */
+static int list(const struct cfg *c, const struct turbo_chain *chain, uint32_t upto,
+	const char *key, struct vx_strlist *out, bool *ret_given)
 {
 	struct vx_strs mine = {0};
 	struct cfg at = *c;
@@ -69,7 +77,8 @@ static int flag(const struct cfg *c, const struct turbo_chain *chain, const char
 	return 0;
 }
 
-static int text(const struct cfg *c, const struct turbo_chain *chain, const char *key, const char **ret)
+static int text(
+	const struct cfg *c, const struct turbo_chain *chain, const char *key, const char **ret)
 {
 	struct cfg at = *c;
 
@@ -81,8 +90,10 @@ static int text(const struct cfg *c, const struct turbo_chain *chain, const char
 	return 0;
 }
 
-/* A glob as written -> a project glob, or (ret_root) one that is relative to the root: "$TURBO_ROOT$/x" and "../x". NULL after an error. */
-static const char *place(const struct cfg *c, const struct vx_project *p, const char *field, const char *glob, bool *ret_root)
+/* A glob as written -> a project glob, or (ret_root) one that is relative to the root:
+ * "$TURBO_ROOT$/x" and "../x". NULL after an error. */
+static const char *place(const struct cfg *c, const struct vx_project *p, const char *field,
+	const char *glob, bool *ret_root)
 {
 	bool negated = *glob == '!';
 	const char *g = glob + negated, *bare = g;
@@ -95,7 +106,8 @@ static const char *place(const struct cfg *c, const struct vx_project *p, const 
 	if (vx_starts_with(g, ROOT)) {
 		g += sizeof ROOT - 1;
 		if (*g != '/') {
-			cfg_fail(c, field, "entry \"%.200s\": $TURBO_ROOT$ must be followed by '/'", glob);
+			cfg_fail(c, field, "entry \"%.200s\": $TURBO_ROOT$ must be followed by '/'",
+				glob);
 			return NULL;
 		}
 		*ret_root = true;
@@ -111,14 +123,17 @@ static const char *place(const struct cfg *c, const struct vx_project *p, const 
 			return NULL;
 		}
 	} else if (*g == '/') {
-		cfg_fail(c, field, "entry \"%.200s\" is absolute; patterns are relative to the package", glob);
+		cfg_fail(c, field,
+			"entry \"%.200s\" is absolute; patterns are relative to the package", glob);
 		return NULL;
 	}
-	return negated ? vx_arena_printf(c->a, "!%s", g) : g == glob ? glob : vx_arena_strdup(c->a, g);
+	return negated     ? vx_arena_printf(c->a, "!%s", g)
+	       : g == glob ? glob
+			   : vx_arena_strdup(c->a, g);
 }
 
-static int place_all(const struct cfg *c, const struct vx_project *p, const char *field, const struct vx_strlist *in, struct vx_strs *ret,
-	struct vx_strs *ret_root)
+static int place_all(const struct cfg *c, const struct vx_project *p, const char *field,
+	const struct vx_strlist *in, struct vx_strs *ret, struct vx_strs *ret_root)
 {
 	struct vx_strlist own = {0}, root = {0};
 
@@ -134,7 +149,8 @@ static int place_all(const struct cfg *c, const struct vx_project *p, const char
 	return 0;
 }
 
-static int take_inputs(const struct cfg *c, const struct turbo_chain *chain, const struct vx_project *p, struct vx_cache_decl *d)
+static int take_inputs(const struct cfg *c, const struct turbo_chain *chain,
+	const struct vx_project *p, struct vx_cache_decl *d)
 {
 	struct vx_strlist in = {0}, rest = {0};
 	bool given = false;
@@ -142,12 +158,15 @@ static int take_inputs(const struct cfg *c, const struct turbo_chain *chain, con
 
 	d->default_inputs = in.n == 0;
 	if (r == 0)
-		r = list(c, chain, chain->n, "dotEnv", &in, &given); /* Turborepo 1: files beside the inputs */
+		/* Turborepo 1: files beside the inputs */
+		r = list(c, chain, chain->n, "dotEnv", &in, &given);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < chain->global_inputs.n; i++) {
 		const char *g = chain->global_inputs.v[i];
-		vx_strlist_add(&rest, c->a, vx_arena_printf(c->a, "%s%s/%s", *g == '!' ? "!" : "", ROOT, g + (*g == '!')));
+		vx_strlist_add(&rest, c->a,
+			vx_arena_printf(
+				c->a, "%s%s/%s", *g == '!' ? "!" : "", ROOT, g + (*g == '!')));
 	}
 	for (uint32_t i = 0; i < in.n; i++) {
 		if (strcmp(in.v[i], DEFAULT) == 0)
@@ -159,7 +178,8 @@ static int take_inputs(const struct cfg *c, const struct turbo_chain *chain, con
 }
 
 /* Variables that the package's framework builds into its results, behind those of the file. */
-static void infer_env(const struct vx_project *p, struct vx_arena *a, struct vx_strlist *env, struct vx_cache_decl *d)
+static void infer_env(const struct vx_project *p, struct vx_arena *a, struct vx_strlist *env,
+	struct vx_cache_decl *d)
 {
 	struct vx_strs inferred = p->framework_env;
 	const char *skew = getenv(VX_SKEW_SWITCH);
@@ -172,10 +192,11 @@ static void infer_env(const struct vx_project *p, struct vx_arena *a, struct vx_
 	}
 }
 
-static int take_env(
-	const struct cfg *c, const struct turbo_chain *chain, const struct vx_workspace *ws, const struct vx_project *p, struct vx_task_decl *t)
+static int take_env(const struct cfg *c, const struct turbo_chain *chain,
+	const struct vx_workspace *ws, const struct vx_project *p, struct vx_task_decl *t)
 {
-	const struct vx_strs *global[] = {&ws->settings.global_env, &ws->settings.global_pass_through};
+	const struct vx_strs *global[] = {
+		&ws->settings.global_env, &ws->settings.global_pass_through};
 	struct vx_strlist env = {0}, pass = {0};
 	bool given = false;
 	int r = list(c, chain, chain->n, "env", &env, &given);
@@ -185,7 +206,8 @@ static int take_env(
 	for (uint32_t i = 0; r == 0 && i < env.n + pass.n; i++) {
 		const char *name = i < env.n ? env.v[i] : pass.v[i - env.n];
 		if (strchr(name, '=') || *name == '$')
-			return cfg_fail(c, i < env.n ? "env" : "passThroughEnv", "entry \"%.100s\" is no name of a variable", name);
+			return cfg_fail(c, i < env.n ? "env" : "passThroughEnv",
+				"entry \"%.100s\" is no name of a variable", name);
 	}
 	if (r < 0)
 		return r;
@@ -202,7 +224,8 @@ static int take_env(
 	return 0;
 }
 
-static int take_depends(const struct cfg *c, const struct turbo_chain *chain, struct vx_task_decl *t)
+static int take_depends(
+	const struct cfg *c, const struct turbo_chain *chain, struct vx_task_decl *t)
 {
 	struct vx_strlist l = {0}, with = {0};
 	bool given = false;
@@ -210,7 +233,8 @@ static int take_depends(const struct cfg *c, const struct turbo_chain *chain, st
 
 	for (uint32_t i = 0; r == 0 && i < l.n; i++) {
 		if (*l.v[i] == '$')
-			return cfg_fail(c, "dependsOn", "entry \"%.200s\": name variables in `env`", l.v[i]);
+			return cfg_fail(c, "dependsOn", "entry \"%.200s\": name variables in `env`",
+				l.v[i]);
 		if (strcmp(l.v[i], "^") == 0 || (*l.v[i] == '^' && strchr(l.v[i], '#')))
 			return cfg_fail(c, "dependsOn", "entry \"%.200s\" names no task", l.v[i]);
 	}
@@ -218,7 +242,8 @@ static int take_depends(const struct cfg *c, const struct turbo_chain *chain, st
 		r = list(c, chain, chain->n, "with", &with, &given);
 	for (uint32_t i = 0; r == 0 && i < with.n; i++)
 		if (*with.v[i] == '^')
-			return cfg_fail(c, "with", "entry \"%.200s\": a sibling cannot be named by '^'", with.v[i]);
+			return cfg_fail(c, "with",
+				"entry \"%.200s\": a sibling cannot be named by '^'", with.v[i]);
 	t->depends_on = vx_strlist_done(&l);
 	t->with = vx_strlist_done(&with);
 	return r;
@@ -235,10 +260,13 @@ static int take_logs(const struct cfg *c, const struct turbo_chain *chain, struc
 	for (const char *const *m = log_modes; *m; m++)
 		if (strcmp(*m, t->output_logs) == 0)
 			return 0;
-	return cfg_fail(c, "outputLogs", "must be full, hash-only, new-only, errors-only or none, not \"%.60s\"", t->output_logs);
+	return cfg_fail(c, "outputLogs",
+		"must be full, hash-only, new-only, errors-only or none, not \"%.60s\"",
+		t->output_logs);
 }
 
-/* Without the entries that name such a file, which is then meant: a build that writes its own manifest. It is never cleaned (vx/lane.h, `tracked`). */
+/* Without the entries that name such a file, which is then meant: a build that writes its own
+ * manifest. It is never cleaned (vx/lane.h, `tracked`). */
 static struct vx_strs not_named(const struct cfg *c, struct vx_strs out, const char *const *own)
 {
 	struct vx_strlist l = {0};
@@ -253,10 +281,13 @@ static struct vx_strs not_named(const struct cfg *c, struct vx_strs out, const c
 	return vx_strlist_done(&l);
 }
 
-/* Turborepo removes nothing before a command runs and so allows outputs such as "**"; here they would take the sources along. Such a task runs, but is not cached. */
-static bool takes_own_files(const struct cfg *c, const struct turbo_chain *chain, const struct vx_project *p, const struct vx_task_decl *t)
+/* Turborepo removes nothing before a command runs and so allows outputs such as "**"; here they
+ * would take the sources along. Such a task runs, but is not cached. */
+static bool takes_own_files(const struct cfg *c, const struct turbo_chain *chain,
+	const struct vx_project *p, const struct vx_task_decl *t)
 {
-	static const char *const own[] = {"package.json", "turbo.json", "turbo.jsonc", NULL}, *const root[] = {"package.json", "turbo.json", NULL};
+	static const char *const own[] = {"package.json", "turbo.json", "turbo.jsonc", NULL},
+				 *const root[] = {"package.json", "turbo.json", NULL};
 	const char *entry, *file = cfg_taken(not_named(c, t->cache.out_files, own), own, &entry);
 
 	if (!file)
@@ -264,15 +295,17 @@ static bool takes_own_files(const struct cfg *c, const struct turbo_chain *chain
 	if (file)
 		vx_strlist_add(chain->warnings, c->a,
 			vx_arena_printf(c->a,
-				"%s#%s is not cached: its outputs \"%.200s\" take its own %s (name what the command makes, such as dist/**)", p->name,
-				c->task, entry, file));
+				"%s#%s is not cached: its outputs \"%.200s\" take its own %s (name what the command makes, such as dist/**)",
+				p->name, c->task, entry, file));
 	return file != NULL;
 }
 
-int turbo_task(
-	const struct cfg *c, const struct turbo_chain *chain, const struct vx_workspace *ws, const struct vx_project *p, struct vx_task_decl *ret)
+int turbo_task(const struct cfg *c, const struct turbo_chain *chain, const struct vx_workspace *ws,
+	const struct vx_project *p, struct vx_task_decl *ret)
 {
-	struct vx_task_decl t = {.name = c->task, .dialect = VX_DIALECT_TURBO, .exec = {.timeout_ms = -1, .retries = -1, .cpus = 1}};
+	struct vx_task_decl t = {.name = c->task,
+		.dialect = VX_DIALECT_TURBO,
+		.exec = {.timeout_ms = -1, .retries = -1, .cpus = 1}};
 	struct vx_strlist outputs = {0};
 	bool cache = true, given = false;
 	const char *script = cfg_script(p, c->task);
@@ -288,7 +321,8 @@ int turbo_task(
 	if (r == 0)
 		r = list(c, chain, chain->n, "outputs", &outputs, &given);
 	if (r == 0)
-		r = place_all(c, p, "outputs", &outputs, &t.cache.out_files, &t.cache.out_workspace_files);
+		r = place_all(c, p, "outputs", &outputs, &t.cache.out_files,
+			&t.cache.out_workspace_files);
 	if (r == 0)
 		r = take_env(c, chain, ws, p, &t);
 	if (r == 0)
@@ -302,7 +336,8 @@ int turbo_task(
 	if (r < 0)
 		return r;
 	t.says_cache = t.has_exec && cache && t.exec.persistent;
-	t.has_cache = t.has_exec && cache && !t.exec.persistent && !takes_own_files(c, chain, p, &t);
+	t.has_cache =
+		t.has_exec && cache && !t.exec.persistent && !takes_own_files(c, chain, p, &t);
 	if (!t.has_exec)
 		t.exec = (struct vx_exec_decl){.timeout_ms = -1, .retries = -1, .cpus = 1};
 	t.canonical = cfg_canonical(&t, c->a);

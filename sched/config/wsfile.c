@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-static const char *const ws_keys[] = {
-	"$schema", "concurrency", "cacheDir", "sharedStore", "timeout", "cacheRetention", "affectedBase", "rules", "tasks", "remoteCache", NULL};
+static const char *const ws_keys[] = {"$schema", "concurrency", "cacheDir", "sharedStore",
+	"timeout", "cacheRetention", "affectedBase", "rules", "tasks", "remoteCache", NULL};
 static const char *const retention_keys[] = {"olderThan", "maxSize", NULL};
 static const char *const rule_keys[] = {"exclusiveOutputs", "upfrontKeys", NULL};
 static const char *const remote_keys[] = {"url", "readOnly", NULL};
@@ -35,7 +35,9 @@ static int take_concurrency(const struct cfg *c, const struct vx_json *v, const 
 	bool percent = len > 1 && s[len - 1] == '%';
 	const char *digits = percent ? vx_arena_strndup(c->a, s, len - 1) : s;
 	if (vx_parse_u64(digits, percent ? 100000 : VX_MAX_SLOTS, &value) < 0 || value == 0)
-		return cfg_fail(c, "concurrency", "must be a number from 1 to %u or a percentage like \"50%%\", not \"%.60s\"", VX_MAX_SLOTS, s);
+		return cfg_fail(c, "concurrency",
+			"must be a number from 1 to %u or a percentage like \"50%%\", not \"%.60s\"",
+			VX_MAX_SLOTS, s);
 	*ret = s;
 	return 0;
 }
@@ -55,14 +57,19 @@ static int take_retention(const struct cfg *c, const struct vx_json *v, struct v
 		return 0;
 	int r = cfg_object(c, v, "cacheRetention", retention_keys);
 	if (r == 0)
-		r = cfg_str(c, vx_json_get(v, "olderThan"), "cacheRetention.olderThan", &s->retention_older_than);
+		r = cfg_str(c, vx_json_get(v, "olderThan"), "cacheRetention.olderThan",
+			&s->retention_older_than);
 	if (r == 0 && s->retention_older_than && !is_duration(s->retention_older_than))
-		r = cfg_fail(
-			c, "cacheRetention.olderThan", "must be a time like \"30d\", \"12h\" or \"45m\", not \"%.60s\"", s->retention_older_than);
+		r = cfg_fail(c, "cacheRetention.olderThan",
+			"must be a time like \"30d\", \"12h\" or \"45m\", not \"%.60s\"",
+			s->retention_older_than);
 	if (r == 0)
-		r = cfg_str(c, vx_json_get(v, "maxSize"), "cacheRetention.maxSize", &s->retention_max_size);
+		r = cfg_str(c, vx_json_get(v, "maxSize"), "cacheRetention.maxSize",
+			&s->retention_max_size);
 	if (r == 0 && s->retention_max_size && vx_parse_bytes(s->retention_max_size, &bytes) < 0)
-		r = cfg_fail(c, "cacheRetention.maxSize", "must be a size like \"10G\" or \"500M\", not \"%.60s\"", s->retention_max_size);
+		r = cfg_fail(c, "cacheRetention.maxSize",
+			"must be a size like \"10G\" or \"500M\", not \"%.60s\"",
+			s->retention_max_size);
 	return r;
 }
 
@@ -72,9 +79,11 @@ static int take_rules(const struct cfg *c, const struct vx_json *v, struct vx_ws
 		return 0;
 	int r = cfg_object(c, v, "rules", rule_keys);
 	if (r == 0)
-		r = cfg_bool(c, vx_json_get(v, "exclusiveOutputs"), "rules.exclusiveOutputs", &s->exclusive_outputs);
+		r = cfg_bool(c, vx_json_get(v, "exclusiveOutputs"), "rules.exclusiveOutputs",
+			&s->exclusive_outputs);
 	if (r == 0)
-		r = cfg_bool(c, vx_json_get(v, "upfrontKeys"), "rules.upfrontKeys", &s->upfront_keys);
+		r = cfg_bool(
+			c, vx_json_get(v, "upfrontKeys"), "rules.upfrontKeys", &s->upfront_keys);
 	return r;
 }
 
@@ -110,12 +119,15 @@ static int take_remote(const struct cfg *c, const struct vx_json *v, struct vx_w
 	for (uint32_t i = 0; i < ws->warnings.n; i++)
 		vx_strlist_add(&w, c->a, ws->warnings.v[i]);
 	vx_strlist_add(&w, c->a,
-		vx_arena_printf(c->a, "%s: remoteCache is set, but this build of vx has no remote cache: results are kept locally only", c->file));
+		vx_arena_printf(c->a,
+			"%s: remoteCache is set, but this build of vx has no remote cache: results are kept locally only",
+			c->file));
 	ws->warnings = vx_strlist_done(&w);
 	return 0;
 }
 
-int cfg_ws_settings(const struct cfg *c, const struct vx_json *v, struct vx_workspace *ws, struct vx_json **ret_tasks)
+int cfg_ws_settings(const struct cfg *c, const struct vx_json *v, struct vx_workspace *ws,
+	struct vx_json **ret_tasks)
 {
 	struct vx_ws_settings *s = &ws->settings;
 	int r = cfg_object(c, v, NULL, ws_keys);
@@ -129,7 +141,8 @@ int cfg_ws_settings(const struct cfg *c, const struct vx_json *v, struct vx_work
 	if (r == 0)
 		r = cfg_bool(c, vx_json_get(v, "sharedStore"), "sharedStore", &s->shared_store);
 	if (r == 0)
-		r = cfg_int(c, vx_json_get(v, "timeout"), "timeout", 0, VX_MAX_TIMEOUT_MS, &s->timeout_ms);
+		r = cfg_int(c, vx_json_get(v, "timeout"), "timeout", 0, VX_MAX_TIMEOUT_MS,
+			&s->timeout_ms);
 	if (r == 0)
 		r = take_retention(c, vx_json_get(v, "cacheRetention"), s);
 	if (r == 0)

@@ -7,7 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* ---- queues: FIFO lists threaded through the tasks. A task is in at most one of key, restore, save, retry and done. ---- */
+/* ---- queues: FIFO lists threaded through the tasks. A task is in at most one of key, restore,
+ * save, retry and done. ---- */
 
 void core_push(struct vx_core *c, struct queue *q, uint32_t i)
 {
@@ -28,7 +29,8 @@ static uint32_t pop(struct vx_core *c, struct queue *q)
 	return i;
 }
 
-/* Asks for a signal to a live tree. One that is queued already gives way to the newer one, which is the harsher. */
+/* Asks for a signal to a live tree. One that is queued already gives way to the newer one, which is
+ * the harsher. */
 void core_stop(struct vx_core *c, uint32_t i, int sig)
 {
 	struct task *t = &c->tasks[i];
@@ -45,7 +47,8 @@ void core_stop(struct vx_core *c, uint32_t i, int sig)
 	c->stop.tail = i;
 }
 
-/* ---- the ready heap, of ranks; entries of tasks that are no longer ready are dropped when they surface ---- */
+/* ---- the ready heap, of ranks; entries of tasks that are no longer ready are dropped when they
+ * surface ---- */
 
 static void heap_push(struct vx_core *c, uint32_t rank)
 {
@@ -100,11 +103,13 @@ void core_give_slot_back(struct vx_core *c, struct task *t)
 static bool fits(const struct vx_core *c, const struct task *t)
 {
 	if (!c->counts.slots_used)
-		return true; /* whatever servers keep in memory: waiting for them could be for ever */
+		/* whatever servers keep in memory: waiting for them could be for ever */
+		return true;
 	if (c->alone_runs || t->alone || t->cpus > c->o.slots - c->counts.slots_used)
 		return false;
 	return !c->o.memory_bytes || !t->memory_bytes ||
-	       (c->memory_used_bytes <= c->o.memory_bytes && t->memory_bytes <= c->o.memory_bytes - c->memory_used_bytes);
+	       (c->memory_used_bytes <= c->o.memory_bytes &&
+		       t->memory_bytes <= c->o.memory_bytes - c->memory_used_bytes);
 }
 
 static bool next_run(struct vx_core *c, struct vx_core_decision *ret)
@@ -126,7 +131,8 @@ static bool next_run(struct vx_core *c, struct vx_core_decision *ret)
 		c->counts.slots_used += t->cpus;
 		c->memory_used_bytes += t->memory_bytes;
 		c->alone_runs |= t->alone;
-		*ret = (struct vx_core_decision){.what = VX_DO_RUN, .task = i, .attempt = t->attempt, .unsaved = t->tainted};
+		*ret = (struct vx_core_decision){
+			.what = VX_DO_RUN, .task = i, .attempt = t->attempt, .unsaved = t->tainted};
 		return true;
 	}
 	return false;
@@ -145,7 +151,8 @@ static bool next_stop(struct vx_core *c, struct vx_core_decision *ret)
 		if (!sig)
 			continue; /* gone meanwhile, by itself */
 		t->stopping = true;
-		*ret = (struct vx_core_decision){.what = VX_DO_STOP, .task = i, .attempt = t->attempt, .signal = sig};
+		*ret = (struct vx_core_decision){
+			.what = VX_DO_STOP, .task = i, .attempt = t->attempt, .signal = sig};
 		return true;
 	}
 	return false;
@@ -168,7 +175,8 @@ static bool next_done(struct vx_core *c, struct vx_core_decision *ret)
 	return true;
 }
 
-/* A retry whose turn has not come when the run halts is none: the attempt that failed was the last. A lost one just never ran. */
+/* A retry whose turn has not come when the run halts is none: the attempt that failed was the last.
+ * A lost one just never ran. */
 static bool next_retry(struct vx_core *c, struct vx_core_decision *ret)
 {
 	uint32_t i;
@@ -178,12 +186,14 @@ static bool next_retry(struct vx_core *c, struct vx_core_decision *ret)
 
 		core_make_ready(c, i);
 		if (t->persistent) {
-			core_work(c, i, W_NEED); /* a lost server may have become superfluous meanwhile */
+			/* a lost server may have become superfluous meanwhile */
+			core_work(c, i, W_NEED);
 			core_drain(c);
 		}
 		if (c->halted || t->state != S_READY)
 			continue; /* the sweep ends it */
-		*ret = (struct vx_core_decision){.what = VX_DO_RETRY, .task = i, .attempt = t->attempt};
+		*ret = (struct vx_core_decision){
+			.what = VX_DO_RETRY, .task = i, .attempt = t->attempt};
 		return true;
 	}
 	return false;
@@ -198,7 +208,8 @@ static bool next_lanes(struct vx_core *c, struct vx_core_decision *ret)
 		c->tasks[i].save_open = true;
 		c->settling++;
 		c->counts.saving++;
-		*ret = (struct vx_core_decision){.what = VX_DO_SAVE, .task = i, .attempt = c->tasks[i].attempt};
+		*ret = (struct vx_core_decision){
+			.what = VX_DO_SAVE, .task = i, .attempt = c->tasks[i].attempt};
 		return true;
 	}
 	if (c->counts.restoring < c->o.restore_lane && (i = pop(c, &c->restore)) != NONE) {
@@ -221,7 +232,8 @@ bool vx_core_next(struct vx_core *c, struct vx_core_decision *ret)
 	core_sweep(c);
 	if (c->signal && next_stop(c, ret))
 		return true; /* before a million tasks are told that they were aborted */
-	if (next_done(c, ret) || next_stop(c, ret) || next_retry(c, ret) || next_run(c, ret) || next_lanes(c, ret))
+	if (next_done(c, ret) || next_stop(c, ret) || next_retry(c, ret) || next_run(c, ret) ||
+		next_lanes(c, ret))
 		return true;
 	core_sweep(c);
 	if (c->done.head != NONE || c->stop.head != NONE)
@@ -260,7 +272,8 @@ static void copy_tasks(struct vx_core *c, const struct vx_core_task *in)
 		t->waits_ready = in[i].waits_ready;
 		t->tainted = in[i].unsaved;
 		t->memory_bytes = in[i].memory_bytes;
-		t->alone = in[i].exclusive || (c->o.memory_bytes && t->memory_bytes > c->o.memory_bytes);
+		t->alone = in[i].exclusive ||
+			   (c->o.memory_bytes && t->memory_bytes > c->o.memory_bytes);
 		t->cpus = in[i].cpus < 1 ? 1 : in[i].cpus > c->o.slots ? c->o.slots : in[i].cpus;
 		t->retries = t->persistent ? 0 : in[i].retries;
 		t->verdict = (uint8_t)in[i].verdict;
@@ -317,7 +330,8 @@ static void first_moves(struct vx_core *c)
 	core_drain(c);
 }
 
-struct vx_core *vx_core_new(const struct vx_core_opts *o, const struct vx_core_task *tasks, uint32_t n)
+struct vx_core *vx_core_new(
+	const struct vx_core_opts *o, const struct vx_core_task *tasks, uint32_t n)
 {
 	struct vx_core *c = vx_xcalloc(1, sizeof *c);
 
@@ -328,7 +342,8 @@ struct vx_core *vx_core_new(const struct vx_core_opts *o, const struct vx_core_t
 	c->o.save_lane = o->save_lane ? o->save_lane : 1;
 	c->n = n;
 	c->foreground = true;
-	c->key = c->restore = c->save = c->retry = c->done = c->stop = c->work = (struct queue){NONE, NONE};
+	c->key = c->restore = c->save = c->retry = c->done = c->stop = c->work =
+		(struct queue){NONE, NONE};
 	c->tasks = vx_xcalloc((size_t)n + 1, sizeof *c->tasks);
 	c->heap = vx_xcalloc((size_t)n + 1, sizeof *c->heap);
 	c->by_rank = vx_xcalloc((size_t)n + 1, sizeof *c->by_rank);

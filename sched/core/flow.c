@@ -4,7 +4,8 @@
 
 #include <signal.h>
 
-/* Consequences travel along edges by a work list, never by recursion: chains may be a million tasks long. A task is on the list once, with what it has to tell. */
+/* Consequences travel along edges by a work list, never by recursion: chains may be a million tasks
+ * long. A task is on the list once, with what it has to tell. */
 void core_work(struct vx_core *c, uint32_t i, enum work w)
 {
 	struct task *t = &c->tasks[i];
@@ -31,7 +32,8 @@ static bool exec_over(const struct task *t)
 	return t->state == S_DONE || t->state == S_SAVE_WAIT || t->state == S_SAVING;
 }
 
-/* Does the task count, for the servers directly upstream of it, as one that will execute? A group stands for its dependents, whether it is complete or not. */
+/* Does the task count, for the servers directly upstream of it, as one that will execute? A group
+ * stands for its dependents, whether it is complete or not. */
 static bool will_execute(const struct vx_core *c, const struct task *t)
 {
 	if (t->group)
@@ -88,20 +90,24 @@ void core_finish(struct vx_core *c, uint32_t i, enum vx_result r)
 	bool always = c->o.policy == VX_CONTINUE_ALWAYS;
 	if (r != VX_R_SKIPPED && (r != VX_R_FAILED || always || t->released))
 		core_work(c, i,
-			W_RELEASE); /* a server that was not needed: groups wait for it; one that failed when it was ready: what runs beside it is tainted */
+			/* a server that was not needed: groups wait for it; one that failed when it
+			 * was ready: what runs beside it is tainted */
+			W_RELEASE);
 	if ((r == VX_R_FAILED || r == VX_R_SKIPPED) && !always)
 		core_work(c, i, W_BLOCK);
 	if (r == VX_R_FAILED && c->o.policy == VX_CONTINUE_NEVER)
 		core_halt(c);
 }
 
-/* Dependents may go on. May be told again, when something about a released task spoils what comes after it. */
+/* Dependents may go on. May be told again, when something about a released task spoils what comes
+ * after it. */
 static void release(struct vx_core *c, uint32_t i)
 {
 	struct task *t = &c->tasks[i];
 	bool first = !t->released;
 	bool done = t->state == S_DONE;
-	bool taint = t->moved || (done && t->result == VX_R_FAILED) || (t->tainted && !(done && t->result == VX_R_HIT));
+	bool taint = t->moved || (done && t->result == VX_R_FAILED) ||
+		     (t->tainted && !(done && t->result == VX_R_HIT));
 
 	t->released = true;
 	for (uint32_t k = t->first_out; k < t[1].first_out; k++) {
@@ -117,7 +123,8 @@ static void release(struct vx_core *c, uint32_t i)
 	}
 }
 
-/* Dependents may not go on, hits aside: those restore, and only if one turns out damaged does the mark count. */
+/* Dependents may not go on, hits aside: those restore, and only if one turns out damaged does the
+ * mark count. */
 static void block(struct vx_core *c, uint32_t i)
 {
 	const struct task *t = &c->tasks[i];
@@ -131,15 +138,19 @@ static void block(struct vx_core *c, uint32_t i)
 		x->blocked = true;
 		x->blocker = root;
 		if (x->state == S_READY && !x->attempt)
-			core_finish(c, c->out[k], VX_R_SKIPPED); /* a server failed after it had become ready */
+			/* a server failed after it had become ready */
+			core_finish(c, c->out[k], VX_R_SKIPPED);
 		else if (x->group && x->state == S_DONE)
-			core_work(c, c->out[k], W_BLOCK); /* the same, and the group was complete: what waits for more than the group */
+			/* the same, and the group was complete: what waits for more than the
+			 * group */
+			core_work(c, c->out[k], W_BLOCK);
 		else
 			core_consider(c, c->out[k]);
 	}
 }
 
-/* A server whose circumstances have changed: start it, take it back from the heap, find it superfluous, or stop it. */
+/* A server whose circumstances have changed: start it, take it back from the heap, find it
+ * superfluous, or stop it. */
 static void reconsider_server(struct vx_core *c, uint32_t i)
 {
 	struct task *t = &c->tasks[i];
@@ -153,10 +164,13 @@ static void reconsider_server(struct vx_core *c, uint32_t i)
 		c->counts.ready--;
 	}
 	if (t->open)
-		return; /* a dependent's hit may yet turn out damaged, or something further down may still want it */
+		/* a dependent's hit may yet turn out damaged, or something further down may still
+		 * want it */
+		return;
 	if (t->state == S_IDLE)
 		core_finish(c, i, t->attempt ? VX_R_ABORTED : VX_R_NOT_STARTED);
-	else if ((t->state == S_RUNNING || t->state == S_SERVING) && !t->stopping && !t->stop_signal)
+	else if ((t->state == S_RUNNING || t->state == S_SERVING) && !t->stopping &&
+		 !t->stop_signal)
 		core_stop(c, i, SIGTERM);
 }
 
@@ -188,7 +202,8 @@ static void over(struct vx_core *c, uint32_t i)
 
 	if (t->over || t->open)
 		return;
-	if (!t->group && !exec_over(t)) { /* a group may wait for the very server that waits to be found superfluous */
+	/* a group may wait for the very server that waits to be found superfluous */
+	if (!t->group && !exec_over(t)) {
 		if (t->persistent)
 			reconsider_server(c, i);
 		return;
@@ -236,28 +251,33 @@ void core_halt(struct vx_core *c)
 	core_end_foreground(c);
 }
 
-/* Waits until nothing is under way that could still fail and so give a better reason than "aborted". */
+/* Waits until nothing is under way that could still fail and so give a better reason than
+ * "aborted". */
 void core_sweep(struct vx_core *c)
 {
-	if (!c->halted || c->swept || c->signal || c->counts.slots_used || c->keying || c->counts.restoring || c->restore.head != NONE ||
-		c->retry.head != NONE)
+	if (!c->halted || c->swept || c->signal || c->counts.slots_used || c->keying ||
+		c->counts.restoring || c->restore.head != NONE || c->retry.head != NONE)
 		return;
 	c->swept = true;
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->tasks[i].state == S_READY && c->tasks[i].last_failed)
-			core_finish(c, i, VX_R_FAILED); /* its retry never came: the attempt that failed was the last */
+			/* its retry never came: the attempt that failed was the last */
+			core_finish(c, i, VX_R_FAILED);
 	core_drain(c);
 	c->key = (struct queue){NONE, NONE};
 	for (uint32_t i = 0; i < c->n; i++) {
 		enum state s = c->tasks[i].state;
 
 		if (s == S_IDLE || s == S_READY || s == S_KEY_WAIT)
-			core_finish(c, i, s == S_KEY_WAIT && c->tasks[i].blocked ? VX_R_SKIPPED : VX_R_ABORTED);
+			core_finish(c, i,
+				s == S_KEY_WAIT && c->tasks[i].blocked ? VX_R_SKIPPED
+								       : VX_R_ABORTED);
 	}
 	core_drain(c);
 }
 
-/* A requested group requests the servers below it; then who needs whom is counted once for everybody. */
+/* A requested group requests the servers below it; then who needs whom is counted once for
+ * everybody. */
 void core_initial_needs(struct vx_core *c)
 {
 	struct queue q = {NONE, NONE};

@@ -1,7 +1,9 @@
-/* Inside the core: one record per task, a few queues threaded through the records, and a work list that carries consequences along the edges.
+/* Inside the core: one record per task, a few queues threaded through the records, and a work list
+ * that carries consequences along the edges.
  *
- * states.c answers events (a state x event table), flow.c carries consequences (released, blocked, needed, over) from task to task without recursion, order.c
- * computes the ready order once, core.c makes decisions out of the queues. Everything is allocated in vx_core_new. */
+ * states.c answers events (a state x event table), flow.c carries consequences (released, blocked,
+ * needed, over) from task to task without recursion, order.c computes the ready order once, core.c
+ * makes decisions out of the queues. Everything is allocated in vx_core_new. */
 #ifndef VX_SCHED_CORE_INTERNAL_H
 #define VX_SCHED_CORE_INTERNAL_H
 
@@ -28,20 +30,23 @@ enum state {
 enum work {
 	W_RELEASE = 1, /* tell dependents that this one is ready, restored or captured */
 	W_BLOCK = 2,   /* tell dependents that this one failed or was skipped */
-	W_NEED = 4,    /* does it still count as one that will execute? tell upstream if that changed */
-	W_OVER = 8,    /* nothing downstream of it is left, perhaps: tell upstream */
+	/* does it still count as one that will execute? tell upstream if that changed */
+	W_NEED = 4,
+	W_OVER = 8, /* nothing downstream of it is left, perhaps: tell upstream */
 };
 
 struct task {
 	/* what it is */
 	const uint32_t *deps;
 	uint64_t memory_bytes;
-	uint32_t n_deps, first_out; /* dependents are c->out[first_out ..< tasks[i + 1].first_out] */
+	/* dependents are c->out[first_out ..< tasks[i + 1].first_out] */
+	uint32_t n_deps, first_out;
 	uint32_t rank, cpus, retries;
 	bool group, persistent, requested, alone, waits_ready;
 	/* where it is */
 	uint8_t state, verdict, result, work;
-	bool released, blocked, tainted, counted, over, in_heap, save_open, save, moved, stopping, was_ready, lost_once, last_failed, flaky, in_stop;
+	bool released, blocked, tainted, counted, over, in_heap, save_open, save, moved, stopping,
+		was_ready, lost_once, last_failed, flaky, in_stop;
 	uint8_t stop_signal; /* the queued DO_STOP; 0 none */
 	uint16_t attempt;
 	uint32_t failures;
@@ -85,10 +90,13 @@ void core_work(struct vx_core *c, uint32_t i, enum work w);
 void core_drain(struct vx_core *c);                /* until no consequence is left */
 void core_consider(struct vx_core *c, uint32_t i); /* an idle task: may it go on? */
 void core_finish(struct vx_core *c, uint32_t i, enum vx_result r);
-void core_end_foreground(struct vx_core *c);                     /* requested servers are no longer kept for their own sake */
-void core_halt(struct vx_core *c);                               /* policy never, after a failure */
-void core_sweep(struct vx_core *c);                              /* halted and quiet: what is left is aborted */
-bool core_wanted(const struct vx_core *c, const struct task *t); /* would a server be started or kept for its own sake or a dependent's? */
+/* requested servers are no longer kept for their own sake */
+void core_end_foreground(struct vx_core *c);
+void core_halt(struct vx_core *c); /* policy never, after a failure */
+/* halted and quiet: what is left is aborted */
+void core_sweep(struct vx_core *c);
+/* would a server be started or kept for its own sake or a dependent's? */
+bool core_wanted(const struct vx_core *c, const struct task *t);
 void core_initial_needs(struct vx_core *c);
 
 /* states.c */

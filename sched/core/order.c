@@ -5,15 +5,18 @@
 
 #include <stdlib.h>
 
-/* The expected time of each task, for the longest remaining path. What history does not know counts as the mean of what it knows; where it knows nothing every
- * path is 0 and the number of transitive dependents decides. Groups and confirmed hits take no slot and no time. */
+/* The expected time of each task, for the longest remaining path. What history does not know counts
+ * as the mean of what it knows; where it knows nothing every path is 0 and the number of transitive
+ * dependents decides. Groups and confirmed hits take no slot and no time. */
 static void expected(const struct vx_core *c, const struct vx_core_task *in, uint64_t *ret_ns)
 {
 	uint64_t sum = 0, known = 0;
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		ret_ns[i] =
-			in[i].predicted_ns > UINT32_MAX * 1000000ULL ? UINT32_MAX * 1000000ULL : in[i].predicted_ns; /* 49 days: sums stay in range */
+			/* 49 days: sums stay in range */
+			in[i].predicted_ns > UINT32_MAX * 1000000ULL ? UINT32_MAX * 1000000ULL
+								     : in[i].predicted_ns;
 		if (!ret_ns[i])
 			continue;
 		sum += ret_ns[i] / 1000000 + 1;
@@ -46,7 +49,8 @@ static int compare(const void *pa, const void *pb)
 /* Kahn's algorithm from the downstream end: a task's path is known when all its dependents' are. */
 static void paths(struct vx_core *c, uint64_t *path)
 {
-	uint32_t *left = vx_xcalloc(c->n + 1, sizeof *left), *stack = vx_xcalloc(c->n + 1, sizeof *stack), n = 0, seen = 0;
+	uint32_t *left = vx_xcalloc(c->n + 1, sizeof *left),
+		 *stack = vx_xcalloc(c->n + 1, sizeof *stack), n = 0, seen = 0;
 	uint64_t *longest = vx_xcalloc(c->n + 1, sizeof *longest);
 
 	for (uint32_t i = 0; i < c->n; i++) {

@@ -20,7 +20,8 @@ static void on_keyed(struct vx_core *c, uint32_t i, const struct vx_core_event *
 	vx_assert(e->verdict != VX_V_LATE);
 	c->keying--;
 	t->state = S_IDLE;
-	t->verdict = t->persistent && e->verdict != VX_V_FAILED ? VX_V_NOCACHE : (uint8_t)e->verdict;
+	t->verdict =
+		t->persistent && e->verdict != VX_V_FAILED ? VX_V_NOCACHE : (uint8_t)e->verdict;
 	if (c->signal) {
 		core_finish(c, i, VX_R_ABORTED);
 	} else if (t->verdict == VX_V_HIT) {
@@ -46,7 +47,8 @@ static void on_restored(struct vx_core *c, uint32_t i, const struct vx_core_even
 		core_finish(c, i, VX_R_ABORTED);
 		return;
 	}
-	t->verdict = VX_V_MISS; /* revoked: it needs its servers, and upstream failures count, from now on */
+	/* revoked: it needs its servers, and upstream failures count, from now on */
+	t->verdict = VX_V_MISS;
 	t->state = S_IDLE;
 	core_work(c, i, W_NEED);
 	core_consider(c, i);
@@ -90,7 +92,8 @@ static void end_attempt(struct vx_core *c, struct task *t)
 static void server_exited(struct vx_core *c, uint32_t i, bool ok)
 {
 	struct task *t = &c->tasks[i];
-	bool ready = t->was_ready || (!t->waits_ready && ok); /* one that is ready at once may be over before EV_STARTED is told */
+	/* one that is ready at once may be over before EV_STARTED is told */
+	bool ready = t->was_ready || (!t->waits_ready && ok);
 
 	if (c->signal)
 		core_finish(c, i, VX_R_ABORTED);
@@ -221,7 +224,8 @@ static void on_grace_over(struct vx_core *c, uint32_t task)
 	}
 }
 
-/* Moot: a readiness line found after the exit or the restart, or of a task that is ready already. */
+/* Moot: a readiness line found after the exit or the restart, or of a task that is ready
+ * already. */
 static void ignore(struct vx_core *c, uint32_t i, const struct vx_core_event *e)
 {
 	(void)c;
@@ -229,17 +233,26 @@ static void ignore(struct vx_core *c, uint32_t i, const struct vx_core_event *e)
 	(void)e;
 }
 
-/* What is not in the table cannot happen: the caller would have answered a question that was not asked. */
+/* What is not in the table cannot happen: the caller would have answered a question that was not
+ * asked. */
 static handler *const table[S_COUNT][VX_EV_SETTLED + 1] = {
 	[S_IDLE] = {[VX_EV_READY] = ignore},
 	[S_READY] = {[VX_EV_READY] = ignore},
 	[S_KEYING] = {[VX_EV_KEYED] = on_keyed},
 	[S_RESTORING] = {[VX_EV_RESTORED] = on_restored},
 	[S_RETRY_WAIT] = {[VX_EV_READY] = ignore},
-	[S_RUNNING] = {[VX_EV_STARTED] = on_started, [VX_EV_READY] = on_ready, [VX_EV_EXITED] = on_exited, [VX_EV_LOST] = on_lost},
-	[S_SERVING] = {[VX_EV_STARTED] = ignore, [VX_EV_READY] = ignore, [VX_EV_EXITED] = on_exited, [VX_EV_LOST] = on_lost},
+	[S_RUNNING] = {[VX_EV_STARTED] = on_started,
+		[VX_EV_READY] = on_ready,
+		[VX_EV_EXITED] = on_exited,
+		[VX_EV_LOST] = on_lost},
+	[S_SERVING] = {[VX_EV_STARTED] = ignore,
+		[VX_EV_READY] = ignore,
+		[VX_EV_EXITED] = on_exited,
+		[VX_EV_LOST] = on_lost},
 	[S_SAVE_WAIT] = {[VX_EV_READY] = ignore},
-	[S_SAVING] = {[VX_EV_READY] = ignore, [VX_EV_CAPTURED] = on_captured, [VX_EV_SETTLED] = on_settled},
+	[S_SAVING] = {[VX_EV_READY] = ignore,
+		[VX_EV_CAPTURED] = on_captured,
+		[VX_EV_SETTLED] = on_settled},
 	[S_DONE] = {[VX_EV_READY] = ignore, [VX_EV_SETTLED] = on_settled},
 };
 

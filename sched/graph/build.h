@@ -1,4 +1,5 @@
-/* Inside the graph module: a graph under construction. Declared tasks are numbered flat: base[project] + index in the project's list. */
+/* Inside the graph module: a graph under construction. Declared tasks are numbered flat:
+ * base[project] + index in the project's list. */
 #ifndef VX_GRAPH_BUILD_H
 #define VX_GRAPH_BUILD_H
 
@@ -25,7 +26,8 @@ struct builder {
 	uint32_t *owner; /* per decl: its project */
 	uint32_t *name;  /* per decl: id of its name */
 	struct vx_map name_ids;
-	struct vx_map by_pair; /* project and name -> decl, of projects that declare more than FEW tasks */
+	/* project and name -> decl, of projects that declare more than FEW tasks */
+	struct vx_map by_pair;
 	struct declared {
 		uint32_t project, name;
 	} * pairs;               /* its keys, per decl */
@@ -44,7 +46,8 @@ struct builder {
 void idlist_push(struct idlist *l, struct vx_arena *a, uint32_t x);
 const struct vx_task_decl *decl_of(const struct builder *b, uint32_t d);
 const char *decl_id(const struct builder *b, uint32_t d, struct vx_arena *a); /* "project#task" */
-const char *decl_source(const struct builder *b, uint32_t d);                 /* the file that declares it, relative to the root */
+/* the file that declares it, relative to the root */
+const char *decl_source(const struct builder *b, uint32_t d);
 uint32_t find_decl(const struct builder *b, uint32_t project, uint32_t name); /* VX_MAP_NONE */
 void want(struct builder *b, uint32_t d);
 
@@ -54,7 +57,8 @@ int resolve_depends(struct builder *b, uint32_t d);
 int resolve_key_deps(struct builder *b, uint32_t d, const struct idlist *deps, struct idlist *ret);
 
 /* order.c: *topo upstream first; a cycle is -ELOOP with its path. */
-int order_tasks(struct vx_graph *g, struct vx_arena *keep, struct vx_arena *scratch, struct vx_err *err);
+int order_tasks(
+	struct vx_graph *g, struct vx_arena *keep, struct vx_arena *scratch, struct vx_err *err);
 
 /* checks.c: outputs against outputs and inputs of the whole workspace's declarations. */
 int check_files(struct builder *b);

@@ -13,7 +13,8 @@ static int add(struct builder *b, struct idlist *out, uint32_t task, uint32_t d)
 		return 0;
 	b->seen[d] = b->stamp;
 	if (out->n == VX_MAX_TASK_DEPS)
-		return vx_err_set(b->err, -E2BIG, "%s depends on more than %u tasks", decl_id(b, task, b->scratch), VX_MAX_TASK_DEPS);
+		return vx_err_set(b->err, -E2BIG, "%s depends on more than %u tasks",
+			decl_id(b, task, b->scratch), VX_MAX_TASK_DEPS);
 	idlist_push(out, b->scratch, d);
 	return 0;
 }
@@ -23,10 +24,12 @@ static const char *where(const struct builder *b, uint32_t d)
 {
 	const struct vx_project *p = &b->ws->projects[b->owner[d]];
 
-	return vx_arena_printf(b->scratch, "%s: project \"%s\", task \"%s\"", decl_source(b, d), p->name, decl_of(b, d)->name);
+	return vx_arena_printf(b->scratch, "%s: project \"%s\", task \"%s\"", decl_source(b, d),
+		p->name, decl_of(b, d)->name);
 }
 
-static int missing(struct builder *b, uint32_t task, const char *entry, const char *what, const char *name, struct vx_strs candidates)
+static int missing(struct builder *b, uint32_t task, const char *entry, const char *what,
+	const char *name, struct vx_strs candidates)
 {
 	const char *near = vx_nearest(name, candidates);
 
@@ -56,7 +59,8 @@ static struct vx_strs project_names(struct builder *b)
 }
 
 /* name, or a pattern: tasks of one project. */
-static int in_project(struct builder *b, uint32_t task, const char *entry, const char *name, uint32_t project, struct idlist *out)
+static int in_project(struct builder *b, uint32_t task, const char *entry, const char *name,
+	uint32_t project, struct idlist *out)
 {
 	if (strchr(name, '*')) {
 		for (uint32_t d = b->base[project]; d < b->base[project + 1]; d++)
@@ -67,14 +71,17 @@ static int in_project(struct builder *b, uint32_t task, const char *entry, const
 			}
 		return 0;
 	}
-	uint32_t id = vx_map_gets(&b->name_ids, name), d = id == VX_MAP_NONE ? VX_MAP_NONE : find_decl(b, project, id);
+	uint32_t id = vx_map_gets(&b->name_ids, name),
+		 d = id == VX_MAP_NONE ? VX_MAP_NONE : find_decl(b, project, id);
 	if (d != VX_MAP_NONE)
 		return add(b, out, task, d);
-	const char *what = vx_arena_printf(b->scratch, "project \"%s\" declares no task \"%.200s\"", b->ws->projects[project].name, name);
+	const char *what = vx_arena_printf(b->scratch, "project \"%s\" declares no task \"%.200s\"",
+		b->ws->projects[project].name, name);
 	return missing(b, task, entry, what, name, task_names(b, project));
 }
 
-/* The nearest projects down the package graph that declare the name; one without it is passed through (turbo has a node everywhere: no need). */
+/* The nearest projects down the package graph that declare the name; one without it is passed
+ * through (turbo has a node everywhere: no need). */
 static int nearest(struct builder *b, uint32_t task, uint32_t name, struct idlist *out)
 {
 	bool through = decl_of(b, task)->dialect == VX_DIALECT_VX;
@@ -110,7 +117,8 @@ static int nearest(struct builder *b, uint32_t task, uint32_t name, struct idlis
 	return 0;
 }
 
-static int upstream(struct builder *b, uint32_t task, const char *entry, const char *name, struct idlist *out)
+static int upstream(
+	struct builder *b, uint32_t task, const char *entry, const char *name, struct idlist *out)
 {
 	if (strchr(name, '*')) {
 		for (uint32_t id = 0; id < b->names.n; id++)
@@ -124,11 +132,13 @@ static int upstream(struct builder *b, uint32_t task, const char *entry, const c
 	uint32_t id = vx_map_gets(&b->name_ids, name);
 	if (id != VX_MAP_NONE)
 		return nearest(b, task, id, out);
-	const char *what = vx_arena_printf(b->scratch, "no project in the workspace declares a task \"%.200s\"", name);
+	const char *what = vx_arena_printf(
+		b->scratch, "no project in the workspace declares a task \"%.200s\"", name);
 	return missing(b, task, entry, what, name, vx_strlist_done(&b->names));
 }
 
-static int in_named(struct builder *b, uint32_t task, const char *entry, const char *hash, struct idlist *out)
+static int in_named(
+	struct builder *b, uint32_t task, const char *entry, const char *hash, struct idlist *out)
 {
 	const char *project = vx_arena_strndup(b->scratch, entry, (size_t)(hash - entry));
 	uint32_t p = vx_map_gets(&b->ws->by_name, project);
@@ -147,7 +157,9 @@ int resolve_depends(struct builder *b, uint32_t d)
 	b->stamp++;
 	for (uint32_t i = 0; i < t->depends_on.n; i++) {
 		const char *e = t->depends_on.v[i], *hash = strrchr(e, '#');
-		int r = *e == '^' ? upstream(b, d, e, e + 1, out) : hash ? in_named(b, d, e, hash, out) : in_project(b, d, e, e, b->owner[d], out);
+		int r = *e == '^' ? upstream(b, d, e, e + 1, out)
+			: hash    ? in_named(b, d, e, hash, out)
+				  : in_project(b, d, e, e, b->owner[d], out);
 		if (r < 0)
 			return r;
 	}
@@ -165,7 +177,8 @@ static bool takes(const struct builder *b, uint32_t task, const char *e, uint32_
 	if (!hash)
 		return own && vx_name_matches(e, name);
 	const char *project = vx_arena_strndup(b->scratch, e, (size_t)(hash - e));
-	return vx_map_gets(&b->ws->by_name, project) == b->owner[dep] && vx_name_matches(hash + 1, name);
+	return vx_map_gets(&b->ws->by_name, project) == b->owner[dep] &&
+	       vx_name_matches(hash + 1, name);
 }
 
 int resolve_key_deps(struct builder *b, uint32_t d, const struct idlist *deps, struct idlist *ret)
@@ -174,14 +187,18 @@ int resolve_key_deps(struct builder *b, uint32_t d, const struct idlist *deps, s
 
 	for (uint32_t e = 0; e < t->cache.tasks.n; e++) {
 		const char *entry = t->cache.tasks.v[e];
-		bool used = strcmp(entry, "*") == 0 || strcmp(entry, "^*") == 0 || vx_strs_has(t->depends_on, entry);
+		bool used = strcmp(entry, "*") == 0 || strcmp(entry, "^*") == 0 ||
+			    vx_strs_has(t->depends_on, entry);
 		for (uint32_t i = 0; i < deps->n && !used; i++)
 			used = takes(b, d, entry, deps->v[i]);
 		if (used)
 			continue;
 		const char *near = vx_nearest(entry, t->depends_on);
-		vx_err_set(b->err, -EINVAL, "%s: cache.inputs.tasks names \"%.200s\", which no dependsOn of the task names", where(b, d), entry);
-		return near ? vx_err_fix(b->err, "did you mean \"%s\"?", near) : vx_err_fix(b->err, "add it to dependsOn, or remove it here");
+		vx_err_set(b->err, -EINVAL,
+			"%s: cache.inputs.tasks names \"%.200s\", which no dependsOn of the task names",
+			where(b, d), entry);
+		return near ? vx_err_fix(b->err, "did you mean \"%s\"?", near)
+			    : vx_err_fix(b->err, "add it to dependsOn, or remove it here");
 	}
 	for (uint32_t i = 0; i < deps->n; i++) {
 		bool taken = !t->has_cache || !t->cache.tasks_given;

@@ -26,7 +26,8 @@ const struct vx_task_decl *decl_of(const struct builder *b, uint32_t d)
 const char *decl_id(const struct builder *b, uint32_t d, struct vx_arena *a)
 {
 	uint32_t p = b->owner[d];
-	const char *project = p == b->ws->root_project ? "//" : b->ws->projects[p].name, *task = decl_of(b, d)->name;
+	const char *project = p == b->ws->root_project ? "//" : b->ws->projects[p].name,
+		   *task = decl_of(b, d)->name;
 	size_t n = strlen(project), m = strlen(task);
 	char *id = vx_arena_alloc(a, n + m + 2);
 
@@ -41,7 +42,9 @@ const char *decl_source(const struct builder *b, uint32_t d)
 	const struct vx_task_decl *t = decl_of(b, d);
 	const char *dir = b->ws->projects[b->owner[d]].dir;
 
-	return t->in_project && strcmp(dir, ".") != 0 ? vx_arena_printf(b->scratch, "%s/%s", dir, t->source) : t->source;
+	return t->in_project && strcmp(dir, ".") != 0
+		       ? vx_arena_printf(b->scratch, "%s/%s", dir, t->source)
+		       : t->source;
 }
 
 uint32_t find_decl(const struct builder *b, uint32_t project, uint32_t name)
@@ -74,7 +77,8 @@ static int number_decls(struct builder *b)
 		b->base[p] = (uint32_t)total;
 		total += ws->projects[p].n_tasks;
 		if (total > VX_MAX_TASKS)
-			return vx_err_set(b->err, -E2BIG, "the workspace declares more than %u tasks", VX_MAX_TASKS);
+			return vx_err_set(b->err, -E2BIG,
+				"the workspace declares more than %u tasks", VX_MAX_TASKS);
 	}
 	b->base[ws->n_projects] = b->n_decls = (uint32_t)total;
 	size_t room = total ? total : 1;
@@ -103,10 +107,11 @@ static int want_requested(struct builder *b, const struct vx_selection *sel, boo
 {
 	for (uint32_t i = 0; i < sel->n_tasks; i++) {
 		uint32_t id = vx_map_gets(&b->name_ids, sel->tasks[i].task);
-		uint32_t d = id == VX_MAP_NONE ? VX_MAP_NONE : find_decl(b, sel->tasks[i].project, id);
+		uint32_t d =
+			id == VX_MAP_NONE ? VX_MAP_NONE : find_decl(b, sel->tasks[i].project, id);
 		if (d == VX_MAP_NONE)
-			return vx_err_set(b->err, -ENOENT, "project \"%s\" declares no task \"%s\"", b->ws->projects[sel->tasks[i].project].name,
-				sel->tasks[i].task);
+			return vx_err_set(b->err, -ENOENT, "project \"%s\" declares no task \"%s\"",
+				b->ws->projects[sel->tasks[i].project].name, sel->tasks[i].task);
 		requested[d] = true;
 		want(b, d);
 	}
@@ -120,11 +125,16 @@ static int want_siblings(struct builder *b, uint32_t d)
 
 	for (uint32_t i = 0; i < t->with.n; i++) {
 		const char *e = t->with.v[i], *hash = strrchr(e, '#');
-		uint32_t p = hash ? vx_map_gets(&b->ws->by_name, vx_arena_strndup(b->scratch, e, (size_t)(hash - e))) : b->owner[d];
+		uint32_t p = hash ? vx_map_gets(&b->ws->by_name,
+					    vx_arena_strndup(b->scratch, e, (size_t)(hash - e)))
+				  : b->owner[d];
 		uint32_t id = vx_map_gets(&b->name_ids, hash ? hash + 1 : e);
-		uint32_t other = p == VX_MAP_NONE || id == VX_MAP_NONE ? VX_MAP_NONE : find_decl(b, p, id);
+		uint32_t other =
+			p == VX_MAP_NONE || id == VX_MAP_NONE ? VX_MAP_NONE : find_decl(b, p, id);
 		if (other == VX_MAP_NONE)
-			return vx_err_set(b->err, -ENOENT, "%s: \"with\" names \"%s\", which no project declares", decl_id(b, d, b->scratch), e);
+			return vx_err_set(b->err, -ENOENT,
+				"%s: \"with\" names \"%s\", which no project declares",
+				decl_id(b, d, b->scratch), e);
 		want(b, other);
 	}
 	return 0;
@@ -155,7 +165,8 @@ static const uint32_t *renumbered(struct builder *b, const struct idlist *l, con
 	return v;
 }
 
-static int emit_task(struct builder *b, uint32_t d, const uint32_t *index, const bool *requested, struct vx_task *t)
+static int emit_task(struct builder *b, uint32_t d, const uint32_t *index, const bool *requested,
+	struct vx_task *t)
 {
 	struct idlist key = {0};
 
@@ -199,20 +210,28 @@ static void link_dependents(struct vx_graph *g, struct vx_arena *keep)
 
 static bool is_excluded(const struct vx_task *t, const struct vx_graph_opts *o)
 {
-	return !t->requested && (o->exclude_dependencies || vx_strs_has(o->exclude_names, t->decl->name) || vx_strs_has(o->exclude_names, t->id));
+	return !t->requested &&
+	       (o->exclude_dependencies || vx_strs_has(o->exclude_names, t->decl->name) ||
+		       vx_strs_has(o->exclude_names, t->id));
 }
 
-static int check_exclude_names(const struct vx_graph *g, const struct vx_graph_opts *o, struct builder *b)
+static int check_exclude_names(
+	const struct vx_graph *g, const struct vx_graph_opts *o, struct builder *b)
 {
 	for (uint32_t e = 0; e < o->exclude_names.n; e++) {
 		bool found = false;
 		for (uint32_t i = 0; i < g->n_tasks && !found; i++)
-			found = strcmp(g->tasks[i].decl->name, o->exclude_names.v[e]) == 0 || strcmp(g->tasks[i].id, o->exclude_names.v[e]) == 0;
+			found = strcmp(g->tasks[i].decl->name, o->exclude_names.v[e]) == 0 ||
+				strcmp(g->tasks[i].id, o->exclude_names.v[e]) == 0;
 		if (found)
 			continue;
 		const char *near = vx_nearest(o->exclude_names.v[e], vx_strlist_done(&b->names));
-		vx_err_set(b->err, -ENOENT, "--exclude-dependencies names \"%.200s\", which is no task of this run", o->exclude_names.v[e]);
-		return near ? vx_err_fix(b->err, "did you mean \"%s\"?", near) : b->err ? b->err->code : -ENOENT;
+		vx_err_set(b->err, -ENOENT,
+			"--exclude-dependencies names \"%.200s\", which is no task of this run",
+			o->exclude_names.v[e]);
+		return near     ? vx_err_fix(b->err, "did you mean \"%s\"?", near)
+		       : b->err ? b->err->code
+				: -ENOENT;
 	}
 	return 0;
 }
@@ -245,9 +264,11 @@ static int exclude(struct builder *b, struct vx_graph *g, const struct vx_graph_
 	return 0;
 }
 
-static int emit(struct builder *b, const bool *requested, const struct vx_graph_opts *o, struct vx_graph *g)
+static int emit(
+	struct builder *b, const bool *requested, const struct vx_graph_opts *o, struct vx_graph *g)
 {
-	uint32_t *index = vx_arena_array(b->scratch, b->n_decls ? b->n_decls : 1, sizeof *index), n = 0;
+	uint32_t *index = vx_arena_array(b->scratch, b->n_decls ? b->n_decls : 1, sizeof *index),
+		 n = 0;
 
 	for (uint32_t d = 0; d < b->n_decls; d++)
 		index[d] = b->wanted[d] ? n++ : VX_MAP_NONE;
@@ -263,8 +284,8 @@ static int emit(struct builder *b, const bool *requested, const struct vx_graph_
 	return r < 0 ? r : exclude(b, g, o);
 }
 
-int vx_graph_build(const struct vx_workspace *ws, const struct vx_selection *sel, const struct vx_graph_opts *o, struct vx_arena *a,
-	struct vx_graph *ret, struct vx_err *err)
+int vx_graph_build(const struct vx_workspace *ws, const struct vx_selection *sel,
+	const struct vx_graph_opts *o, struct vx_arena *a, struct vx_graph *ret, struct vx_err *err)
 {
 	static const struct vx_graph_opts none;
 	struct vx_arena scratch = {0};

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-static int cycle(const struct vx_graph *g, const uint32_t *stack, uint32_t depth, uint32_t back_to, struct vx_err *err)
+static int cycle(const struct vx_graph *g, const uint32_t *stack, uint32_t depth, uint32_t back_to,
+	struct vx_err *err)
 {
 	struct vx_buf b = VX_BUF(2500);
 	uint32_t at = depth;
@@ -24,10 +25,12 @@ static int cycle(const struct vx_graph *g, const uint32_t *stack, uint32_t depth
 	return vx_err_fix(err, "remove one of these dependsOn entries");
 }
 
-int order_tasks(struct vx_graph *g, struct vx_arena *keep, struct vx_arena *scratch, struct vx_err *err)
+int order_tasks(
+	struct vx_graph *g, struct vx_arena *keep, struct vx_arena *scratch, struct vx_err *err)
 {
 	uint32_t n = g->n_tasks, placed = 0;
-	uint32_t *topo = vx_arena_array(keep, n ? n : 1, sizeof *topo), *stack = vx_arena_array(scratch, n ? n : 1, sizeof *stack);
+	uint32_t *topo = vx_arena_array(keep, n ? n : 1, sizeof *topo),
+		 *stack = vx_arena_array(scratch, n ? n : 1, sizeof *stack);
 	uint32_t *next = vx_arena_array(scratch, n ? n : 1, sizeof *next);
 	char *state = vx_arena_alloc(scratch, n ? n : 1); /* 0 new, 1 on the stack, 2 placed */
 
@@ -92,13 +95,15 @@ void vx_graph_weights(const struct vx_graph *g, struct vx_arena *a, uint32_t *re
 	for (uint32_t i = 0; i < g->n_tasks; i++)
 		edges += g->tasks[i].n_dependents;
 	if ((edges + g->n_tasks) * (g->n_tasks / 64 + 1) <= 100000000) {
-		uint64_t *rows = vx_arena_array(&scratch, (size_t)g->n_tasks * CHUNK_WORDS + 1, sizeof *rows);
+		uint64_t *rows = vx_arena_array(
+			&scratch, (size_t)g->n_tasks * CHUNK_WORDS + 1, sizeof *rows);
 		for (uint32_t first = 0; first < g->n_tasks; first += CHUNK)
 			count_chunk(g, first, rows, ret);
 		vx_arena_free(&scratch);
 		return;
 	}
-	/* Counting exactly is quadratic. Beyond some ten thousand tasks paths are counted instead of tasks: as good for ranking. */
+	/* Counting exactly is quadratic. Beyond some ten thousand tasks paths are counted instead
+	 * of tasks: as good for ranking. */
 	for (uint32_t k = g->n_tasks; k-- > 0;) {
 		const struct vx_task *t = &g->tasks[g->topo[k]];
 		uint64_t sum = 0;

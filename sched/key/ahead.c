@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PAYS_BYTES (256 << 10) /* an index smaller than this is read in less time than a thread takes */
+/* an index smaller than this is read in less time than a thread takes */
+#define PAYS_BYTES (256 << 10)
 
 struct vx_ahead {
 	pthread_t thread;
@@ -57,7 +58,8 @@ static bool has_large_index(const char *root)
 {
 	char path[VX_MAX_PATH];
 	struct stat st;
-	return snprintf(path, sizeof path, "%s/.git/index", root) < (int)sizeof path && stat(path, &st) == 0 && st.st_size >= PAYS_BYTES;
+	return snprintf(path, sizeof path, "%s/.git/index", root) < (int)sizeof path &&
+	       stat(path, &st) == 0 && st.st_size >= PAYS_BYTES;
 }
 
 struct vx_ahead *vx_ahead_start(const char *root, bool index_alone)

@@ -1,4 +1,5 @@
-/* The parts of a key, in their order. A part is u32le length and bytes of its label, u64le length and bytes of its value. docs/keys.md lists them. */
+/* The parts of a key, in their order. A part is u32le length and bytes of its label, u64le length
+ * and bytes of its value. docs/keys.md lists them. */
 #include "key_int.h"
 
 #include "vx/assert.h"
@@ -47,7 +48,8 @@ static void part(struct encoder *e, const char *label, const char *value)
 		show(e, label, vx_arena_strdup(&e->k->a, value));
 }
 
-static void part_hex(struct encoder *e, const char *label, const void *value, size_t n, const char *prefix)
+static void part_hex(
+	struct encoder *e, const char *label, const void *value, size_t n, const char *prefix)
 {
 	hash_part(e, label, value, n);
 	if (!e->k->o.explain)
@@ -78,11 +80,13 @@ static void encode_fingerprint(struct encoder *e, const struct fixed_round *f)
 			part_hex(e, label, f->v[i].digest.b, sizeof f->v[i].digest.b, "sha256:");
 		}
 	if (f->n_globals)
-		part_hex(e, "globalFiles", f->globals_digest.b, sizeof f->globals_digest.b, "sha256:");
+		part_hex(e, "globalFiles", f->globals_digest.b, sizeof f->globals_digest.b,
+			"sha256:");
 	for (uint32_t i = 0; i < f->n_globals && e->k->o.explain; i++) {
 		char hex[65];
 		vx_hex(f->globals[i].oid.b, f->globals[i].oid.n, hex);
-		show(e, vx_arena_printf(&e->k->a, "globalFile:%s", f->globals[i].path), vx_arena_strdup(&e->k->a, hex));
+		show(e, vx_arena_printf(&e->k->a, "globalFile:%s", f->globals[i].path),
+			vx_arena_strdup(&e->k->a, hex));
 	}
 }
 
@@ -97,19 +101,25 @@ static size_t identity_text(const struct vx_key_input *in, char ret[80])
 }
 
 /* The manifest, ignored by git or not. */
-static int encode_manifest(struct encoder *e, const struct vx_project *p, struct record *rec, struct vx_err *err)
+static int encode_manifest(
+	struct encoder *e, const struct vx_project *p, struct record *rec, struct vx_err *err)
 {
 	struct vx_keyer *k = e->k;
 	const char *path = p->manifest;
 	if (!path)
-		path = vx_key_dir_is_root(p->dir) ? "package.json" : vx_arena_printf(&k->a, "%s/package.json", p->dir);
-	struct vx_file *f = vx_files_find(&k->table, path), own = {.path = path, .len = (uint32_t)strlen(path)};
+		path = vx_key_dir_is_root(p->dir)
+			       ? "package.json"
+			       : vx_arena_printf(&k->a, "%s/package.json", p->dir);
+	struct vx_file *f = vx_files_find(&k->table, path),
+		       own = {.path = path, .len = (uint32_t)strlen(path)};
 	int r = 0;
 	if (!f) {
 		f = &own;
-		r = vx_identity_take(vx_source_fd(k->src), path, vx_source_kind(k->src), vx_source_trusts_exec(k->src), f);
+		r = vx_identity_take(vx_source_fd(k->src), path, vx_source_kind(k->src),
+			vx_source_trusts_exec(k->src), f);
 	} else if (!f->has_oid) {
-		r = vx_identity_take(vx_source_fd(k->src), path, vx_source_kind(k->src), vx_source_trusts_exec(k->src), f);
+		r = vx_identity_take(vx_source_fd(k->src), path, vx_source_kind(k->src),
+			vx_source_trusts_exec(k->src), f);
 	}
 	if (r == -ENOENT) {
 		rec->manifest.path = path;
@@ -127,15 +137,19 @@ static int encode_manifest(struct encoder *e, const struct vx_project *p, struct
 	r = vx_key_read_through(vx_source_fd(k->src), path, &rec->behind);
 	if (r < 0)
 		return vx_err_set(err, r, "%s cannot be read: %s", path, vx_strerror(r));
-	part_hex(e, "package.json behind its link", rec->behind.digest.b, rec->behind.present ? sizeof rec->behind.digest.b : 0, "sha256:");
+	part_hex(e, "package.json behind its link", rec->behind.digest.b,
+		rec->behind.present ? sizeof rec->behind.digest.b : 0, "sha256:");
 	return 0;
 }
 
-/* A variable's value, told apart from unset. What a task declares secret is shown as an HMAC only. */
-static void env_part(struct encoder *e, const char *kind, const char *name, const char *value, const struct vx_task_decl *d)
+/* A variable's value, told apart from unset. What a task declares secret is shown as an HMAC
+ * only. */
+static void env_part(struct encoder *e, const char *kind, const char *name, const char *value,
+	const struct vx_task_decl *d)
 {
 	struct vx_keyer *k = e->k;
-	char *label = malloc(strlen(kind) + strlen(name) + 2), *text = value ? malloc(strlen(value) + 2) : NULL;
+	char *label = malloc(strlen(kind) + strlen(name) + 2),
+	     *text = value ? malloc(strlen(value) + 2) : NULL;
 	if (!label || (value && !text))
 		abort();
 	sprintf(label, "%s:%s", kind, name);
@@ -164,8 +178,10 @@ static bool is_plain_name(const char *n, enum vx_dialect d)
 	return d == VX_DIALECT_VX || (n[0] != '!' && !strchr(n, '*') && !strchr(n, '\\'));
 }
 
-/* Names that a list gives plainly or selects by a wildcard, sorted, each with its value or as unset. */
-static void encode_env(struct encoder *e, const char *kind, struct vx_strs list, const struct vx_task_decl *d, enum vx_dialect dialect)
+/* Names that a list gives plainly or selects by a wildcard, sorted, each with its value or as
+ * unset. */
+static void encode_env(struct encoder *e, const char *kind, struct vx_strs list,
+	const struct vx_task_decl *d, enum vx_dialect dialect)
 {
 	struct vx_arena a = {0};
 	struct vx_strlist names = {0};
@@ -181,7 +197,8 @@ static void encode_env(struct encoder *e, const char *kind, struct vx_strs list,
 	vx_arena_free(&a);
 }
 
-static int encode_probes(struct encoder *e, const char *kind, struct vx_strs list, const char *cwd, const char *task_id, struct vx_err *err)
+static int encode_probes(struct encoder *e, const char *kind, struct vx_strs list, const char *cwd,
+	const char *task_id, struct vx_err *err)
 {
 	for (uint32_t i = 0; i < list.n; i++) {
 		const struct probe_result *p;
@@ -199,7 +216,8 @@ static int encode_probes(struct encoder *e, const char *kind, struct vx_strs lis
 
 static int digest_cmp(const void *a, const void *b)
 {
-	return memcmp((*(const struct vx_key_record *const *)a)->key.b, (*(const struct vx_key_record *const *)b)->key.b, VX_DIGEST_BYTES);
+	return memcmp((*(const struct vx_key_record *const *)a)->key.b,
+		(*(const struct vx_key_record *const *)b)->key.b, VX_DIGEST_BYTES);
 }
 
 static void encode_upstream(struct encoder *e, const struct vx_task *t)
@@ -216,7 +234,8 @@ static void encode_upstream(struct encoder *e, const struct vx_task *t)
 		if (k->o.explain) {
 			char hex[VX_DIGEST_HEX];
 			vx_hex(up[i]->key.b, VX_DIGEST_BYTES, hex);
-			show(e, vx_arena_printf(&k->a, "upstream:%s", k->g->tasks[up[i]->task].id), vx_arena_strdup(&k->a, hex));
+			show(e, vx_arena_printf(&k->a, "upstream:%s", k->g->tasks[up[i]->task].id),
+				vx_arena_strdup(&k->a, hex));
 		}
 	}
 	free(up);
@@ -233,7 +252,8 @@ static void encode_inputs(struct encoder *e, const struct vx_key_record *r)
 	}
 }
 
-static int encode_all(struct encoder *e, const struct vx_task *t, struct record *r, struct vx_err *err)
+static int encode_all(
+	struct encoder *e, const struct vx_task *t, struct record *r, struct vx_err *err)
 {
 	struct vx_keyer *k = e->k;
 	const struct vx_project *p = &k->ws->projects[t->project];
@@ -254,7 +274,8 @@ static int encode_all(struct encoder *e, const struct vx_task *t, struct record 
 	if (d->has_cache && d->has_exec) {
 		res = encode_probes(e, "runtime", d->cache.runtime, p->dir, t->id, err);
 		if (res == 0)
-			res = encode_probes(e, "workspaceRuntime", d->cache.workspace_runtime, ".", t->id, err);
+			res = encode_probes(
+				e, "workspaceRuntime", d->cache.workspace_runtime, ".", t->id, err);
 		if (res < 0)
 			return res;
 		r->pub.folds_runtime = d->cache.runtime.n || d->cache.workspace_runtime.n;

@@ -1,4 +1,5 @@
-/* Which environment variables a list of names selects. Turborepo's wildcards: `*` is any bytes, `!` in front subtracts, a backslash makes either literal. */
+/* Which environment variables a list of names selects. Turborepo's wildcards: `*` is any bytes, `!`
+ * in front subtracts, a backslash makes either literal. */
 #include "vx/arena.h"
 #include "vx/key.h"
 
@@ -55,7 +56,8 @@ static int name_cmp(const void *a, const void *b)
 	return c ? c : (n > m) - (n < m);
 }
 
-struct vx_strs vx_env_select(struct vx_strs list, const char *const *env, enum vx_dialect d, struct vx_arena *a)
+struct vx_strs vx_env_select(
+	struct vx_strs list, const char *const *env, enum vx_dialect d, struct vx_arena *a)
 {
 	struct vx_strlist l = {0};
 	for (; list.n && env && *env; env++) {

@@ -111,7 +111,8 @@ void vx_files_splice(struct vx_files *t, const char *dir, const struct vx_files 
 bool vx_below_modules(const char *path, size_t len)
 {
 	const char *end = path + len;
-	for (const char *p = path; (p = memmem(p, (size_t)(end - p), "node_modules", 12)) != NULL; p++)
+	for (const char *p = path; (p = memmem(p, (size_t)(end - p), "node_modules", 12)) != NULL;
+		p++)
 		if ((p == path || p[-1] == '/') && p + 12 < end && p[12] == '/')
 			return true;
 	return false;

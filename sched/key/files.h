@@ -1,7 +1,8 @@
 /* The files of a workspace: tables sorted bytewise by path, and how a file's identity is taken.
  *
- * A table borrows its entries from the arenas of whoever listed them. Entries are immutable once listed, except that the keyer's thread (or its hashing
- * threads, each its own entries) fills in identities. */
+ * A table borrows its entries from the arenas of whoever listed them. Entries are immutable once
+ * listed, except that the keyer's thread (or its hashing threads, each its own entries) fills in
+ * identities. */
 #ifndef VX_FILES_H
 #define VX_FILES_H
 
@@ -23,7 +24,8 @@ struct vx_file {
 	uint32_t len;
 	uint32_t mode; /* git mode of what is on disk; 0 in front of a look */
 	bool tracked, has_oid;
-	bool hashed;  /* the id was computed, now or in an earlier run, and not read from an index */
+	/* the id was computed, now or in an earlier run, and not read from an index */
+	bool hashed;
 	bool modules; /* untracked, below a node_modules: in no input set */
 	struct vx_oid oid;
 	struct vx_fstat st; /* of the look that saw it ... */
@@ -50,18 +52,22 @@ bool vx_below_modules(const char *path, size_t len); /* a component is node_modu
 uint32_t vx_git_mode(mode_t m, bool trust_exec); /* 0 for what git does not hold */
 void vx_fstat_of(const struct stat *st, struct vx_fstat *ret);
 bool vx_fstat_equal(const struct vx_fstat *a, const struct vx_fstat *b);
-/* Could the file have changed after the look without its stat showing it? Time stamps move in ticks (4 ms and less; 2 s where no fraction is kept). */
+/* Could the file have changed after the look without its stat showing it? Time stamps move in ticks
+ * (4 ms and less; 2 s where no fraction is kept). */
 bool vx_fstat_racy(const struct vx_fstat *st, uint64_t looked_ns);
 
-/* Takes mode, id and stat of root_fd/path from the disk, without passing through a link. -ENOENT: no file or link is there; -EBUSY: it kept changing.
- * Without trust_exec the mode of a plain file is the one that is in f->mode already (from the index), else 0100644, as git would record it. */
-int vx_identity_take(int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f);
+/* Takes mode, id and stat of root_fd/path from the disk, without passing through a link. -ENOENT:
+ * no file or link is there; -EBUSY: it kept changing. Without trust_exec the mode of a plain file
+ * is the one that is in f->mode already (from the index), else 0100644, as git would record it. */
+int vx_identity_take(
+	int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f);
 /* Mode and stat alone. -ENOENT as above. */
 int vx_identity_look(int root_fd, const char *path, bool trust_exec, struct vx_file *f);
 
-/* Runs fn(arg, i) for i in [0, n) on up to `threads` threads (the caller's among them), in chunks; returns when all are done. All signals are blocked in the
- * threads it makes. */
-void vx_parallel(uint32_t n, uint32_t threads, uint32_t chunk, void (*fn)(void *arg, uint32_t i), void *arg);
+/* Runs fn(arg, i) for i in [0, n) on up to `threads` threads (the caller's among them), in chunks;
+ * returns when all are done. All signals are blocked in the threads it makes. */
+void vx_parallel(
+	uint32_t n, uint32_t threads, uint32_t chunk, void (*fn)(void *arg, uint32_t i), void *arg);
 uint32_t vx_cpus(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* What is in the key of every task: the fingerprint (lockfiles and package manager settings at the root) and turbo's globalDependencies. */
+/* What is in the key of every task: the fingerprint (lockfiles and package manager settings at the
+ * root) and turbo's globalDependencies. */
 #include "key_int.h"
 
 #include "vx/buf.h"
@@ -13,10 +14,12 @@
 #include <string.h>
 
 #define MAX_FINGERPRINT_BYTES (1U << 30)
-#define WALK_SHARE 20U /* walks for globalDependencies take at most this part of the time: see globals_now */
+/* walks for globalDependencies take at most this part of the time: see globals_now */
+#define WALK_SHARE 20U
 
-const char *const vx_fingerprint_names[N_FINGERPRINT] = {"pnpm-lock.yaml", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "bun.lock",
-	"bun.lockb", "pnpm-workspace.yaml", ".yarnrc.yml", ".npmrc", "bunfig.toml"};
+const char *const vx_fingerprint_names[N_FINGERPRINT] = {"pnpm-lock.yaml", "package-lock.json",
+	"npm-shrinkwrap.json", "yarn.lock", "bun.lock", "bun.lockb", "pnpm-workspace.yaml",
+	".yarnrc.yml", ".npmrc", "bunfig.toml"};
 
 /* Links are followed: it is the bytes that the package manager reads that count. */
 int vx_key_read_through(int root_fd, const char *name, struct fixed_file *f)
@@ -72,7 +75,8 @@ static int global_found(void *arg, const struct vx_glob_hit *h)
 	struct vx_file f = {.path = h->path, .len = (uint32_t)h->len};
 	if (h->type != VX_GLOB_FILE && h->type != VX_GLOB_LINK)
 		return 0;
-	int r = vx_identity_take(vx_source_fd(g->k->src), h->path, vx_source_kind(g->k->src), vx_source_trusts_exec(g->k->src), &f);
+	int r = vx_identity_take(vx_source_fd(g->k->src), h->path, vx_source_kind(g->k->src),
+		vx_source_trusts_exec(g->k->src), &f);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	if (g->n == g->cap) {
@@ -84,14 +88,16 @@ static int global_found(void *arg, const struct vx_glob_hit *h)
 	return (f.mode & 0170000) == 0120000 ? add_linked(g, f.path) : 0;
 }
 
-/* globalDependencies are files on disk, ignored by git or not: an ignored .env is what people name there. */
+/* globalDependencies are files on disk, ignored by git or not: an ignored .env is what people name
+ * there. */
 static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx_err *err)
 {
 	if (!k->ws->settings.turbo || !k->ws->settings.global_files.n)
 		return 0;
 	int r = 0;
 	if (!k->global_set)
-		r = vx_globset_compile(k->ws->settings.global_files, VX_DIALECT_TURBO, &k->a, &k->global_set, err);
+		r = vx_globset_compile(
+			k->ws->settings.global_files, VX_DIALECT_TURBO, &k->a, &k->global_set, err);
 	if (r < 0)
 		return r;
 	struct globals g = {.k = k};
@@ -112,7 +118,8 @@ static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx
 	for (uint32_t i = 0; i < g.n_linked; i++) {
 		vx_sha256_add(&h, g.linked[i].name, strlen(g.linked[i].name) + 1);
 		vx_sha256_add(&h, g.linked[i].present ? "1" : "0", 1);
-		vx_sha256_add(&h, &g.linked[i].digest, sizeof g.linked[i].digest); /* zeros of what is not there */
+		/* zeros of what is not there */
+		vx_sha256_add(&h, &g.linked[i].digest, sizeof g.linked[i].digest);
 	}
 	vx_sha256_done(&h, &round->globals_digest);
 	round->linked = vx_arena_dup(&k->a, g.linked, g.n_linked * sizeof *g.linked);
@@ -128,9 +135,11 @@ int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 {
 	struct fixed_round *round = vx_arena_alloc(&k->a, sizeof *round);
 	for (uint32_t i = 0; i < N_FINGERPRINT; i++) {
-		int r = vx_key_read_through(vx_source_fd(k->src), vx_fingerprint_names[i], &round->v[i]);
+		int r = vx_key_read_through(
+			vx_source_fd(k->src), vx_fingerprint_names[i], &round->v[i]);
 		if (r < 0)
-			return vx_err_set(err, r, "%s/%s cannot be read: %s", k->ws->root, vx_fingerprint_names[i], vx_strerror(r));
+			return vx_err_set(err, r, "%s/%s cannot be read: %s", k->ws->root,
+				vx_fingerprint_names[i], vx_strerror(r));
 	}
 	int r = read_globals(k, round, err);
 	if (r < 0)
@@ -138,7 +147,8 @@ int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 	bool same = k->fixed != NULL;
 	for (uint32_t i = 0; same && i < N_FINGERPRINT; i++)
 		same = same_fixed(&round->v[i], &k->fixed->v[i]);
-	if (!same || memcmp(&round->globals_digest, &k->fixed->globals_digest, sizeof round->globals_digest) != 0)
+	if (!same || memcmp(&round->globals_digest, &k->fixed->globals_digest,
+			     sizeof round->globals_digest) != 0)
 		k->fixed = round;
 	pthread_mutex_lock(&k->walk.lock);
 	k->walk.ended_ns = 0; /* that was before */
@@ -160,8 +170,9 @@ static int path_found(void *arg, const struct vx_glob_hit *h)
 	return 0;
 }
 
-/* What globalDependencies match now. Every save asks, and a pattern like "**" + "/.env" means a walk through the whole workspace: so the last answer is taken again
- * until WALK_SHARE times the length of its walk has gone by. The lock is held. */
+/* What globalDependencies match now. Every save asks, and a pattern like "**" + "/.env" means a
+ * walk through the whole workspace: so the last answer is taken again until WALK_SHARE times the
+ * length of its walk has gone by. The lock is held. */
 static int globals_now(struct vx_keyer *k, struct vx_strs *ret)
 {
 	struct global_walk *w = &k->walk;
@@ -182,8 +193,10 @@ static int globals_now(struct vx_keyer *k, struct vx_strs *ret)
 	return 0;
 }
 
-/* A file that matches now and was not there when the round was read. Those that are gone are found one by one. */
-static int global_came(struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
+/* A file that matches now and was not there when the round was read. Those that are gone are found
+ * one by one. */
+static int global_came(
+	struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
 {
 	struct vx_strs now;
 	if (!k->global_set)
@@ -196,7 +209,8 @@ static int global_came(struct vx_keyer *k, const struct fixed_round *round, char
 		if (j < round->n_globals && strcmp(round->globals[j].path, now.v[i]) == 0)
 			continue;
 		struct stat st; /* what is no file to git is none to the key */
-		if (fstatat(vx_source_fd(k->src), now.v[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && vx_git_mode(st.st_mode, true)) {
+		if (fstatat(vx_source_fd(k->src), now.v[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			vx_git_mode(st.st_mode, true)) {
 			snprintf(ret_what, cap, "%s", now.v[i]);
 			r = 1;
 		}
@@ -205,8 +219,10 @@ static int global_came(struct vx_keyer *k, const struct fixed_round *round, char
 	return r;
 }
 
-/* Files of the fingerprint that are known to be absent still, as the root has not changed since they were seen to be. */
-static uint32_t absent_still(struct vx_keyer *k, const struct fixed_round *round, const struct vx_fstat *root)
+/* Files of the fingerprint that are known to be absent still, as the root has not changed since
+ * they were seen to be. */
+static uint32_t absent_still(
+	struct vx_keyer *k, const struct fixed_round *round, const struct vx_fstat *root)
 {
 	struct absent *p = &k->absent;
 	pthread_mutex_lock(&p->lock);
@@ -215,7 +231,8 @@ static uint32_t absent_still(struct vx_keyer *k, const struct fixed_round *round
 	return mask;
 }
 
-static void absent_seen(struct vx_keyer *k, const struct fixed_round *round, const struct vx_fstat *root, uint32_t mask)
+static void absent_seen(struct vx_keyer *k, const struct fixed_round *round,
+	const struct vx_fstat *root, uint32_t mask)
 {
 	struct absent *p = &k->absent;
 	pthread_mutex_lock(&p->lock);
@@ -225,7 +242,8 @@ static void absent_seen(struct vx_keyer *k, const struct fixed_round *round, con
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* One file of the fingerprint. `ret_absent`: nothing has the name, so that only a change of the root can bring it. */
+/* One file of the fingerprint. `ret_absent`: nothing has the name, so that only a change of the
+ * root can bring it. */
 static int file_moved(struct vx_keyer *k, const struct fixed_file *was, bool *ret_absent)
 {
 	struct stat st;
@@ -233,20 +251,25 @@ static int file_moved(struct vx_keyer *k, const struct fixed_file *was, bool *re
 	*ret_absent = false;
 	if (fstatat(vx_source_fd(k->src), was->name, &st, 0) < 0) {
 		if (!was->present && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
-			*ret_absent = errno == ENOENT && fstatat(vx_source_fd(k->src), was->name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+			*ret_absent = errno == ENOENT &&
+				      fstatat(vx_source_fd(k->src), was->name, &st,
+					      AT_SYMLINK_NOFOLLOW) < 0 &&
+				      errno == ENOENT;
 			return 0;
 		}
 	} else {
 		vx_fstat_of(&st, &now);
 	}
-	if (was->present && vx_fstat_equal(&now, &was->st) && !vx_fstat_racy(&was->st, was->looked_ns))
+	if (was->present && vx_fstat_equal(&now, &was->st) &&
+		!vx_fstat_racy(&was->st, was->looked_ns))
 		return 0;
 	struct fixed_file f;
 	int r = vx_key_read_through(vx_source_fd(k->src), was->name, &f);
 	return r < 0 ? r : !same_fixed(was, &f);
 }
 
-static int fingerprint_moved(struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
+static int fingerprint_moved(
+	struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
 {
 	struct stat st;
 	struct vx_fstat root = {0};
@@ -271,7 +294,8 @@ static int fingerprint_moved(struct vx_keyer *k, const struct fixed_round *round
 	return 0;
 }
 
-int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
+int vx_key_fixed_moved(
+	struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
 {
 	int moved = fingerprint_moved(k, round, ret_what, cap);
 	if (moved)

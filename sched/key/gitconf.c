@@ -159,7 +159,11 @@ static int read_variable(struct conf *c, int first, vx_gitconf_fn *each, void *a
 
 int vx_gitconf_parse(const char *text, size_t n, vx_gitconf_fn *each, void *arg)
 {
-	struct conf c = {.p = text, .end = text + n, .section = VX_BUF(4096), .name = VX_BUF(8192), .value = VX_BUF(MAX_VALUE_BYTES)};
+	struct conf c = {.p = text,
+		.end = text + n,
+		.section = VX_BUF(4096),
+		.name = VX_BUF(8192),
+		.value = VX_BUF(MAX_VALUE_BYTES)};
 	int r = 0;
 	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		c.p += 3;
@@ -184,9 +188,11 @@ int vx_gitconf_parse(const char *text, size_t n, vx_gitconf_fn *each, void *arg)
 
 int vx_gitconf_bool(const char *v)
 {
-	if (!v || strcasecmp(v, "true") == 0 || strcasecmp(v, "yes") == 0 || strcasecmp(v, "on") == 0)
+	if (!v || strcasecmp(v, "true") == 0 || strcasecmp(v, "yes") == 0 ||
+		strcasecmp(v, "on") == 0)
 		return 1;
-	if (!*v || strcasecmp(v, "false") == 0 || strcasecmp(v, "no") == 0 || strcasecmp(v, "off") == 0)
+	if (!*v || strcasecmp(v, "false") == 0 || strcasecmp(v, "no") == 0 ||
+		strcasecmp(v, "off") == 0)
 		return 0;
 	char *end;
 	long n = strtol(v, &end, 10);

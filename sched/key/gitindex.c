@@ -70,14 +70,16 @@ static bool sane_path(const char *p, size_t n)
 	while (at <= n) {
 		const char *slash = memchr(p + at, '/', n - at);
 		size_t len = (slash ? (size_t)(slash - p) : n) - at;
-		if (!len || (p[at] == '.' && (len == 1 || (len == 2 && p[at + 1] == '.') || (len == 4 && memcmp(p + at, ".git", 4) == 0))))
+		if (!len || (p[at] == '.' && (len == 1 || (len == 2 && p[at + 1] == '.') ||
+						     (len == 4 && memcmp(p + at, ".git", 4) == 0))))
 			return false;
 		at += len + 1;
 	}
 	return true;
 }
 
-static int read_name(struct reader *r, const uint8_t *start, const struct vx_ix_entry *prev, struct vx_ix_entry *e)
+static int read_name(struct reader *r, const uint8_t *start, const struct vx_ix_entry *prev,
+	struct vx_ix_entry *e)
 {
 	if (r->version < 4) {
 		const uint8_t *nul = memchr(r->p, 0, (size_t)(r->end - r->p));
@@ -128,16 +130,21 @@ static int read_entry(struct reader *r, const struct vx_ix_entry *prev, struct v
 	}
 	e->raw = start;
 	e->mode = be32(start + 24);
-	e->flags = (uint16_t)((flags & 0x8000 ? VX_IX_ASSUME_VALID : 0) | (more & 0x4000 ? VX_IX_SKIP_WORKTREE : 0) |
-			      (more & 0x2000 ? VX_IX_INTENT_TO_ADD : 0) | (flags & 0x3000 ? VX_IX_UNMERGED : 0));
+	e->flags = (uint16_t)((flags & 0x8000 ? VX_IX_ASSUME_VALID : 0) |
+			      (more & 0x4000 ? VX_IX_SKIP_WORKTREE : 0) |
+			      (more & 0x2000 ? VX_IX_INTENT_TO_ADD : 0) |
+			      (flags & 0x3000 ? VX_IX_UNMERGED : 0));
 	int res = read_name(r, start, prev, e);
 	if (res)
 		return res;
 	uint32_t said = flags & 0xFFF;
 	if (!sane_path(e->path, e->len) || (said < 0xFFF && said != e->len))
 		return refuse(r, "a name in the index is not what git writes");
-	if (e->mode != 0100644 && e->mode != 0100755 && e->mode != 0120000 && e->mode != 0160000 && e->mode != 0100664)
-		return refuse(r, e->mode == 040000 ? "the index is sparse" : "an index entry has mode %o", e->mode);
+	if (e->mode != 0100644 && e->mode != 0100755 && e->mode != 0120000 && e->mode != 0160000 &&
+		e->mode != 0100664)
+		return refuse(r,
+			e->mode == 040000 ? "the index is sparse" : "an index entry has mode %o",
+			e->mode);
 	if (prev) {
 		int c = strcmp(prev->path, e->path);
 		if (c > 0 || (c == 0 && !(prev->flags & e->flags & VX_IX_UNMERGED)))
@@ -159,7 +166,8 @@ static int read_extensions(struct reader *r)
 		if (memcmp(r->p, "sdir", 4) == 0)
 			return refuse(r, "the index is sparse");
 		if (r->p[0] < 'A' || r->p[0] > 'Z')
-			return refuse(r, "the index has the extension \"%.4s\"", (const char *)r->p);
+			return refuse(
+				r, "the index has the extension \"%.4s\"", (const char *)r->p);
 		r->p += 8 + size;
 	}
 	return 0;
@@ -199,7 +207,8 @@ static int parse(struct reader *r, const char *raw, size_t n)
 		return refuse(r, "the index does not fit its checksum");
 	r->p = (const uint8_t *)raw + 12;
 	r->end = (const uint8_t *)raw + n - (size_t)x->kind;
-	if (count > (size_t)(r->end - r->p) / (STAT_BYTES + (size_t)x->kind + 3) || count > VX_MAX_FILES)
+	if (count > (size_t)(r->end - r->p) / (STAT_BYTES + (size_t)x->kind + 3) ||
+		count > VX_MAX_FILES)
 		return refuse(r, "the index is cut off");
 	x->v = vx_arena_array(&x->a, (size_t)count + 1, sizeof *x->v);
 	for (uint32_t i = 0; i < count; i++) {
@@ -207,13 +216,15 @@ static int parse(struct reader *r, const char *raw, size_t n)
 		int res = read_entry(r, prev, &x->v[x->n]);
 		if (res)
 			return res;
-		if (!prev || strcmp(prev->path, x->v[x->n].path) != 0) /* the stages of a conflict are one path */
+		if (!prev || strcmp(prev->path, x->v[x->n].path) !=
+				     0) /* the stages of a conflict are one path */
 			x->n++;
 	}
 	return read_extensions(r);
 }
 
-int vx_gitindex_parse(char *raw, size_t n, enum vx_oid_kind kind, struct vx_gitindex *ret, char *why, size_t cap)
+int vx_gitindex_parse(
+	char *raw, size_t n, enum vx_oid_kind kind, struct vx_gitindex *ret, char *why, size_t cap)
 {
 	*ret = (struct vx_gitindex){.raw = raw, .raw_bytes = n, .kind = kind};
 	struct reader r = {.x = ret, .why = why, .cap = cap};
@@ -223,7 +234,8 @@ int vx_gitindex_parse(char *raw, size_t n, enum vx_oid_kind kind, struct vx_giti
 	return res;
 }
 
-int vx_gitindex_read(int dirfd, const char *path, enum vx_oid_kind kind, struct vx_gitindex *ret, char *why, size_t cap)
+int vx_gitindex_read(int dirfd, const char *path, enum vx_oid_kind kind, struct vx_gitindex *ret,
+	char *why, size_t cap)
 {
 	VX_CLEANUP_FD int fd = vx_open(dirfd, path, O_RDONLY, 0);
 	if (fd == -ENOENT) {
@@ -262,7 +274,8 @@ void vx_gitindex_free(struct vx_gitindex *x)
 	*x = (struct vx_gitindex){0};
 }
 
-uint32_t vx_gitindex_lower(const struct vx_gitindex *x, uint32_t lo, uint32_t hi, const char *p, size_t n)
+uint32_t vx_gitindex_lower(
+	const struct vx_gitindex *x, uint32_t lo, uint32_t hi, const char *p, size_t n)
 {
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -277,12 +290,13 @@ uint32_t vx_gitindex_lower(const struct vx_gitindex *x, uint32_t lo, uint32_t hi
 	return lo;
 }
 
-/* Git's own rule is by the second; ours is by the tick of the clock that files are stamped with. An index on another file system may be stamped by
- * another clock. */
+/* Git's own rule is by the second; ours is by the tick of the clock that files are stamped with. An
+ * index on another file system may be stamped by another clock. */
 static bool racy(const struct vx_gitindex *x, const struct vx_ix_entry *e, const struct stat *st)
 {
 	uint64_t mtime_ns = be32(e->raw + 8) * 1000000000ULL + be32(e->raw + 12);
-	bool coarse = be32(e->raw + 12) == 0 || x->st.mtime_ns % 1000000000U == 0 || x->st.dev != (uint64_t)st->st_dev;
+	bool coarse = be32(e->raw + 12) == 0 || x->st.mtime_ns % 1000000000U == 0 ||
+		      x->st.dev != (uint64_t)st->st_dev;
 	return mtime_ns + (coarse ? COARSE_RACY_NS : RACY_NS) >= x->st.mtime_ns;
 }
 
@@ -293,17 +307,22 @@ static bool is_empty_blob(const struct vx_gitindex *x, const uint8_t *oid)
 	return memcmp(oid, empty, (size_t)x->kind) == 0;
 }
 
-bool vx_gitindex_clean(const struct vx_gitindex *x, const struct vx_ix_entry *e, const struct stat *st, bool trust_exec)
+bool vx_gitindex_clean(const struct vx_gitindex *x, const struct vx_ix_entry *e,
+	const struct stat *st, bool trust_exec)
 {
 	const uint8_t *d = e->raw;
 	if (e->flags)
 		return false;
-	if (be32(d) != (uint32_t)st->st_ctim.tv_sec || be32(d + 4) != (uint32_t)st->st_ctim.tv_nsec || be32(d + 8) != (uint32_t)st->st_mtim.tv_sec ||
+	if (be32(d) != (uint32_t)st->st_ctim.tv_sec ||
+		be32(d + 4) != (uint32_t)st->st_ctim.tv_nsec ||
+		be32(d + 8) != (uint32_t)st->st_mtim.tv_sec ||
 		be32(d + 12) != (uint32_t)st->st_mtim.tv_nsec)
 		return false;
-	if (be32(d + 20) != (uint32_t)st->st_ino || be32(d + 28) != st->st_uid || be32(d + 32) != st->st_gid || be32(d + 36) != (uint32_t)st->st_size)
+	if (be32(d + 20) != (uint32_t)st->st_ino || be32(d + 28) != st->st_uid ||
+		be32(d + 32) != st->st_gid || be32(d + 36) != (uint32_t)st->st_size)
 		return false;
-	uint32_t mode = vx_git_mode(st->st_mode, trust_exec), said = e->mode == 0100664 ? 0100644 : e->mode;
+	uint32_t mode = vx_git_mode(st->st_mode, trust_exec),
+		 said = e->mode == 0100664 ? 0100644 : e->mode;
 	if (!trust_exec && said == 0100755)
 		said = 0100644;
 	if (mode != said || (uint64_t)st->st_size > UINT32_MAX)

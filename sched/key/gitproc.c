@@ -1,5 +1,6 @@
-/* File lists from git itself: one process a repository, `git ls-files`. Used where our own reader does not suffice (source.c says why). Ids are taken from the
- * disk, not from git's answer: whether an index entry can be trusted is what the reader was not sure of. */
+/* File lists from git itself: one process a repository, `git ls-files`. Used where our own reader
+ * does not suffice (source.c says why). Ids are taken from the disk, not from git's answer: whether
+ * an index entry can be trusted is what the reader was not sure of. */
 #include "gitconf.h"
 #include "source_int.h"
 
@@ -26,15 +27,18 @@ static int find_git(struct vx_source *s, struct vx_err *err)
 	pthread_mutex_lock(&s->lock);
 	if (!s->git) {
 		char found[VX_MAX_PATH];
-		if (vx_which_own("git", s->root, found) < 0) { /* planning runs nothing that a repository brings */
+		/* planning runs nothing that a repository brings */
+		if (vx_which_own("git", s->root, found) < 0) {
 			pthread_mutex_unlock(&s->lock);
-			vx_err_set(err, -ENOENT, "git was not found on PATH (what lies in the workspace does not count)");
+			vx_err_set(err, -ENOENT,
+				"git was not found on PATH (what lies in the workspace does not count)");
 			vx_err_fix(err, "install git: vx takes the list of files from it");
 			return -ENOENT;
 		}
 		struct vx_strlist env = {0};
 		for (const char *const *e = vx_env_own(&s->a, s->root); *e; e++)
-			if (!vx_starts_with(*e, "LC_ALL=") && !vx_starts_with(*e, "LANGUAGE=") && !vx_starts_with(*e, "GIT_OPTIONAL_LOCKS="))
+			if (!vx_starts_with(*e, "LC_ALL=") && !vx_starts_with(*e, "LANGUAGE=") &&
+				!vx_starts_with(*e, "GIT_OPTIONAL_LOCKS="))
 				vx_strlist_add(&env, &s->a, *e);
 		vx_strlist_add(&env, &s->a, "LC_ALL=C");
 		vx_strlist_add(&env, &s->a, "GIT_OPTIONAL_LOCKS=0");
@@ -46,7 +50,8 @@ static int find_git(struct vx_source *s, struct vx_err *err)
 	return 0;
 }
 
-/* The nearest .git from `dir` upwards, where that is a file or a link and so no repository by itself; else NULL. */
+/* The nearest .git from `dir` upwards, where that is a file or a link and so no repository by
+ * itself; else NULL. */
 static const char *dotgit_file(struct vx_source *s, const char *dir)
 {
 	for (const char *d = dir;; d = vx_path_dir(&s->a, d)) {
@@ -59,13 +64,16 @@ static const char *dotgit_file(struct vx_source *s, const char *dir)
 	}
 }
 
-static int git_failed(struct vx_source *s, const char *cwd, const struct vx_buf *errout, struct vx_err *err)
+static int git_failed(
+	struct vx_source *s, const char *cwd, const struct vx_buf *errout, struct vx_err *err)
 {
 	const char *text = vx_buf_str(errout);
 	bool none = strstr(text, "not a git repository") != NULL;
 	const char *dot = none || strstr(text, "invalid gitfile") ? dotgit_file(s, cwd) : NULL;
-	if (dot) { /* a linked worktree or a submodule: `git init` would not bring its repository back */
-		vx_err_set(err, -EIO, "%s leads to no git repository: git says: %.*s", dot, (int)strcspn(text, "\n"), text);
+	/* a linked worktree or a submodule: `git init` would not bring its repository back */
+	if (dot) {
+		vx_err_set(err, -EIO, "%s leads to no git repository: git says: %.*s", dot,
+			(int)strcspn(text, "\n"), text);
 		vx_err_fix(err,
 			"correct the path in it: where a worktree or its repository was moved, run `git worktree repair` in the repository; in a "
 			"submodule, `git submodule update --init` in the repository around it");
@@ -73,35 +81,42 @@ static int git_failed(struct vx_source *s, const char *cwd, const struct vx_buf 
 	}
 	if (none) {
 		vx_err_set(err, -ENOENT, "%s is not in a git repository", s->root);
-		vx_err_fix(err, "run `git init` there: vx takes the list of files, and what to ignore, from git");
+		vx_err_fix(err,
+			"run `git init` there: vx takes the list of files, and what to ignore, from git");
 		return -ENOENT;
 	}
-	vx_err_set(err, -EIO, "git ls-files failed in %s: %.*s", cwd, (int)strcspn(text, "\n"), text);
+	vx_err_set(
+		err, -EIO, "git ls-files failed in %s: %.*s", cwd, (int)strcspn(text, "\n"), text);
 	vx_err_fix(err, "make `git status` work there");
 	return -EIO;
 }
 
-/* Does the disk tell names apart that differ in case only? Known where a name of ours is there and its other case is not. */
+/* Does the disk tell names apart that differ in case only? Known where a name of ours is there and
+ * its other case is not. */
 static bool tells_case(const struct vx_source *s)
 {
-	static const char *const names[][2] = {{".vx", ".VX"}, {".git", ".GIT"}, {"package.json", "PACKAGE.JSON"}, {"vx.json", "VX.JSON"}};
+	static const char *const names[][2] = {{".vx", ".VX"}, {".git", ".GIT"},
+		{"package.json", "PACKAGE.JSON"}, {"vx.json", "VX.JSON"}};
 	struct stat st;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (fstatat(s->root_fd, names[i][0], &st, AT_SYMLINK_NOFOLLOW) == 0)
-			return fstatat(s->root_fd, names[i][1], &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+			return fstatat(s->root_fd, names[i][1], &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+			       errno == ENOENT;
 	return false;
 }
 
 /* Runs git in cwd (absolute); `out` gets what it prints. */
-static int run_git(
-	struct vx_source *s, const char *cwd, const char *const *args, struct vx_buf *out, struct vx_buf *errout, int *ret_status, struct vx_err *err)
+static int run_git(struct vx_source *s, const char *cwd, const char *const *args,
+	struct vx_buf *out, struct vx_buf *errout, int *ret_status, struct vx_err *err)
 {
 	int r = find_git(s, err);
 	if (r < 0)
 		return r;
 	const char *argv[26] = {"git", "-c", "core.fsmonitor=false"};
 	uint32_t n = 3;
-	if (tells_case(s)) { /* core.ignoreCase in a clone that came from another disk would hide a file beside one of the other case */
+	/* core.ignoreCase in a clone that came from another disk would hide a file beside one of
+	 * the other case */
+	if (tells_case(s)) {
 		argv[n++] = "-c";
 		argv[n++] = "core.ignoreCase=false";
 	}
@@ -133,7 +148,8 @@ struct listing {
 	int last_fd; /* ... opened */
 };
 
-/* An O_PATH descriptor of the path's directory, reached without passing through a link; kept, since listings are sorted. */
+/* An O_PATH descriptor of the path's directory, reached without passing through a link; kept, since
+ * listings are sorted. */
 static int parent_fd(struct listing *l, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -149,7 +165,8 @@ static int parent_fd(struct listing *l, const char *path)
 	return l->last_fd;
 }
 
-/* `recorded`: the mode in the index, 0 untracked. Where git does not trust the executable bit it keeps what is recorded, and records 0100644 for what is new. */
+/* `recorded`: the mode in the index, 0 untracked. Where git does not trust the executable bit it
+ * keeps what is recorded, and records 0100644 for what is new. */
 static int add_file(struct listing *l, const char *path, uint32_t recorded)
 {
 	bool tracked = recorded != 0;
@@ -165,7 +182,8 @@ static int add_file(struct listing *l, const char *path, uint32_t recorded)
 	if (!l->trust_exec && S_ISREG(st.st_mode) && (recorded & 0111))
 		mode = 0100755;
 	if (l->out->n >= VX_MAX_FILES)
-		return vx_err_set(l->err, -EFBIG, "the workspace has more than %u files", VX_MAX_FILES);
+		return vx_err_set(
+			l->err, -EFBIG, "the workspace has more than %u files", VX_MAX_FILES);
 	struct vx_file *f = vx_arena_alloc(l->a, sizeof *f);
 	f->path = path;
 	f->len = (uint32_t)strlen(path);
@@ -178,21 +196,27 @@ static int add_file(struct listing *l, const char *path, uint32_t recorded)
 	return 0;
 }
 
-/* One record of `ls-files -z -t -s -o`: "T mode id stage<TAB>path", or "? path"; a path with a trailing slash is an embedded repository. */
+/* One record of `ls-files -z -t -s -o`: "T mode id stage<TAB>path", or "? path"; a path with a
+ * trailing slash is an embedded repository. */
 static int read_record(struct listing *l, const char *rec, const char *prefix)
 {
 	bool tracked = rec[0] != '?';
 	const char *path = tracked ? strchr(rec, '\t') : rec + 1;
 	if (!path || !path[0] || !path[1])
-		return vx_err_set(l->err, -EPROTO, "git ls-files printed what vx does not understand: %.60s", rec);
+		return vx_err_set(l->err, -EPROTO,
+			"git ls-files printed what vx does not understand: %.60s", rec);
 	path++;
 	size_t n = strlen(path);
 	bool repo = tracked ? strncmp(rec + 2, "160000 ", 7) == 0 : path[n - 1] == '/';
 	if (repo && strcmp(path, "./") == 0)
-		return 0; /* the directory git was run in: a submodule without a repository, so it was the one around it that answered */
+		/* the directory git was run in: a submodule without a repository, so it was the one
+		 * around it that answered */
+		return 0;
 	if (n + strlen(prefix) >= VX_MAX_PATH)
-		return vx_err_set(l->err, -ENAMETOOLONG, "a path is longer than %u bytes: %.200s...", VX_MAX_PATH - 1, path);
-	char *full = vx_arena_printf(l->a, "%s%.*s", prefix, (int)(repo && !tracked ? n - 1 : n), path);
+		return vx_err_set(l->err, -ENAMETOOLONG,
+			"a path is longer than %u bytes: %.200s...", VX_MAX_PATH - 1, path);
+	char *full =
+		vx_arena_printf(l->a, "%s%.*s", prefix, (int)(repo && !tracked ? n - 1 : n), path);
 	if (!repo)
 		return add_file(l, full, tracked ? (uint32_t)strtoul(rec + 2, NULL, 8) : 0);
 	size_t full_n = strlen(full);
@@ -206,10 +230,12 @@ static int read_record(struct listing *l, const char *rec, const char *prefix)
 	return 0;
 }
 
-/* What the configuration of the repository at cwd says of modes and ids; the last value counts. "name\nvalue", or "name" for a bare one. */
+/* What the configuration of the repository at cwd says of modes and ids; the last value counts.
+ * "name\nvalue", or "name" for a bare one. */
 static int ask_config(struct listing *l, const char *cwd, bool main)
 {
-	static const char *const args[] = {"config", "-z", "--get-regexp", "^(core\\.filemode|extensions\\.objectformat)$", NULL};
+	static const char *const args[] = {"config", "-z", "--get-regexp",
+		"^(core\\.filemode|extensions\\.objectformat)$", NULL};
 	struct vx_buf out = VX_BUF(64U << 10);
 	int status = 0, r = run_git(l->s, cwd, args, &out, NULL, &status, l->err);
 	l->trust_exec = true;
@@ -232,7 +258,8 @@ static int list_repo(struct listing *l, const char *repo, const char *spec)
 	struct vx_source *s = l->s;
 	const char *cwd = *repo ? vx_arena_printf(l->a, "%s/%s", s->root, repo) : s->root;
 	const char *prefix = *repo ? vx_arena_printf(l->a, "%s/", repo) : "";
-	const char *args[] = {"ls-files", "-z", "-t", "-s", "-o", "--exclude-standard", NULL, NULL, NULL};
+	const char *args[] = {
+		"ls-files", "-z", "-t", "-s", "-o", "--exclude-standard", NULL, NULL, NULL};
 	if (*spec) {
 		args[6] = "--";
 		args[7] = vx_arena_printf(l->a, ":(literal)%s", spec);
@@ -262,7 +289,8 @@ static int list_all(struct listing *l, const char *repo, const char *spec)
 		for (uint32_t k = 0; k < l->nested.n; k++)
 			depth += vx_path_below(dir, l->nested.v[k]) != NULL;
 		if (depth > MAX_NESTED)
-			return vx_err_set(l->err, -ELOOP, "%s: repositories are nested more than %d deep", dir, MAX_NESTED);
+			return vx_err_set(l->err, -ELOOP,
+				"%s: repositories are nested more than %d deep", dir, MAX_NESTED);
 		r = list_repo(l, dir, "");
 	}
 	vx_close(l->last_fd);
@@ -274,7 +302,13 @@ static int list_all(struct listing *l, const char *repo, const char *spec)
 
 int vx_git_open(struct vx_source *s, struct vx_err *err)
 {
-	struct listing l = {.s = s, .a = &s->a, .out = &s->first, .err = err, .first = true, .last_fd = -1, .started_ns = vx_wall_ns()};
+	struct listing l = {.s = s,
+		.a = &s->a,
+		.out = &s->first,
+		.err = err,
+		.first = true,
+		.last_fd = -1,
+		.started_ns = vx_wall_ns()};
 	int r = list_all(&l, "", "");
 	if (r < 0)
 		return r;
@@ -299,10 +333,12 @@ static const char *repo_of(const struct vx_source *s, const char *path, const ch
 	return repo;
 }
 
-int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
+	struct vx_err *err)
 {
 	const char *spec, *repo = repo_of(s, dir, &spec);
-	struct listing l = {.s = s, .a = a, .out = out, .err = err, .last_fd = -1, .started_ns = vx_wall_ns()};
+	struct listing l = {
+		.s = s, .a = a, .out = out, .err = err, .last_fd = -1, .started_ns = vx_wall_ns()};
 	return list_all(&l, repo, spec);
 }
 
@@ -313,11 +349,13 @@ int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_e
 	const char *args[] = {"check-ignore", "-q", "--no-index", "--", *rest ? rest : ".", NULL};
 	struct vx_buf errout = VX_BUF(64U << 10);
 	int status = 0;
-	int r = run_git(s, *repo ? vx_arena_printf(&a, "%s/%s", s->root, repo) : s->root, args, NULL, &errout, &status, err);
+	int r = run_git(s, *repo ? vx_arena_printf(&a, "%s/%s", s->root, repo) : s->root, args,
+		NULL, &errout, &status, err);
 	if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) <= 1)
 		*ret = WEXITSTATUS(status) == 0;
 	else if (r == 0)
-		r = vx_err_set(err, -EIO, "git check-ignore failed on %s: %.*s", path, (int)strcspn(vx_buf_str(&errout), "\n"), vx_buf_str(&errout));
+		r = vx_err_set(err, -EIO, "git check-ignore failed on %s: %.*s", path,
+			(int)strcspn(vx_buf_str(&errout), "\n"), vx_buf_str(&errout));
 	vx_buf_free(&errout);
 	vx_arena_free(&a);
 	return r;

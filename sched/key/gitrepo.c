@@ -46,9 +46,11 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct finder *f, const 
 	return 1;
 }
 
-/* Variables that git obeys and that change what repository or file is meant: git itself is asked where one is set. */
-static const char *const foreign_env[] = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
-	"GIT_CEILING_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_ATTR_SOURCE", "GIT_NAMESPACE",
+/* Variables that git obeys and that change what repository or file is meant: git itself is asked
+ * where one is set. */
+static const char *const foreign_env[] = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
+	"GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_CEILING_DIRECTORIES", "GIT_CONFIG",
+	"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_ATTR_SOURCE", "GIT_NAMESPACE",
 	"GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_DEFAULT_HASH"};
 
 static int read_seen(struct finder *f, const char *path, struct vx_buf *b)
@@ -85,7 +87,8 @@ static bool valid_head(struct finder *f, const char *gitdir)
 	if (lstat(path, &st) < 0)
 		return false;
 	if (S_ISLNK(st.st_mode))
-		return vx_readlink(AT_FDCWD, path, text, sizeof text) > 0 && vx_starts_with(text, "refs/");
+		return vx_readlink(AT_FDCWD, path, text, sizeof text) > 0 &&
+		       vx_starts_with(text, "refs/");
 	if (read_line(f, path, text) != 0)
 		return false;
 	if (vx_starts_with(text, "ref:")) {
@@ -110,11 +113,14 @@ static bool is_gitdir(struct finder *f, const char *gitdir, const char **ret_com
 	if (!valid_head(f, gitdir))
 		return false;
 	*ret_common = common_of(f, gitdir);
-	return is_dir(vx_arena_printf(f->a, "%s/objects", *ret_common)) && is_dir(vx_arena_printf(f->a, "%s/refs", *ret_common));
+	return is_dir(vx_arena_printf(f->a, "%s/objects", *ret_common)) &&
+	       is_dir(vx_arena_printf(f->a, "%s/refs", *ret_common));
 }
 
-/* What `dir`/.git leads to: 0 a git directory, -ENOENT nothing, -EINVAL a file that does not lead to one. */
-static int open_dotgit(struct finder *f, const char *dir, const char **ret_gitdir, const char **ret_common)
+/* What `dir`/.git leads to: 0 a git directory, -ENOENT nothing, -EINVAL a file that does not lead
+ * to one. */
+static int open_dotgit(
+	struct finder *f, const char *dir, const char **ret_gitdir, const char **ret_common)
 {
 	const char *dot = vx_arena_printf(f->a, "%s/.git", vx_streq(dir, "/") ? "" : dir);
 	char line[VX_MAX_PATH];
@@ -140,7 +146,8 @@ static const char *home_path(struct finder *f, const char *rest)
 	return home && *home ? vx_arena_printf(f->a, "%s%s", home, rest) : NULL;
 }
 
-/* A path value: "~/x" is expanded, what is relative is so to the file's directory. 1 for a form that is not followed here. */
+/* A path value: "~/x" is expanded, what is relative is so to the file's directory. 1 for a form
+ * that is not followed here. */
 static int expand_path(struct finder *f, const char *v, const char **ret)
 {
 	if (!v)
@@ -188,12 +195,16 @@ static bool gitdir_condition(struct finder *f, const char *cond)
 static bool branch_condition(struct finder *f, const char *cond)
 {
 	char head[VX_MAX_PATH];
-	if (read_line(f, vx_arena_printf(f->a, "%s/HEAD", f->r->gitdir), head) < 0 || !vx_starts_with(head, "ref: refs/heads/"))
+	if (read_line(f, vx_arena_printf(f->a, "%s/HEAD", f->r->gitdir), head) < 0 ||
+		!vx_starts_with(head, "ref: refs/heads/"))
 		return false;
-	return vx_wildmatch(vx_arena_printf(f->a, "%s%s", cond, vx_ends_with(cond, "/") ? "**" : ""), head + 16, true);
+	return vx_wildmatch(
+		vx_arena_printf(f->a, "%s%s", cond, vx_ends_with(cond, "/") ? "**" : ""), head + 16,
+		true);
 }
 
-/* `includeIf.<condition>.path`. A condition that is not understood matters only if the file that it guards says something that counts. */
+/* `includeIf.<condition>.path`. A condition that is not understood matters only if the file that it
+ * guards says something that counts. */
 static int include_if(struct finder *f, const char *name, const char *value)
 {
 	size_t n = strlen(name) - strlen("includeif.") - strlen(".path");
@@ -254,7 +265,8 @@ static int apply_core(struct finder *f, const char *key, const char *v)
 
 static int apply_extension(struct finder *f, const char *key, const char *v)
 {
-	static const char *const harmless[] = {"noop", "preciousobjects", "partialclone", "refstorage", "relativeworktrees", "compatobjectformat"};
+	static const char *const harmless[] = {"noop", "preciousobjects", "partialclone",
+		"refstorage", "relativeworktrees", "compatobjectformat"};
 	if (vx_streq(key, "objectformat")) {
 		if (vx_streq(v, "sha256"))
 			f->r->kind = VX_OID_SHA256;
@@ -274,8 +286,9 @@ static int apply_extension(struct finder *f, const char *key, const char *v)
 
 static bool counts(const char *key)
 {
-	static const char *const keys[] = {
-		"excludesfile", "attributesfile", "worktree", "checkstat", "autocrlf", "trustctime", "filemode", "bare", "ignorecase", "symlinks"};
+	static const char *const keys[] = {"excludesfile", "attributesfile", "worktree",
+		"checkstat", "autocrlf", "trustctime", "filemode", "bare", "ignorecase",
+		"symlinks"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (vx_streq(key, keys[i]))
 			return true;
@@ -287,11 +300,13 @@ static int variable(void *arg, const char *name, const char *value)
 	struct finder *f = arg;
 	if (vx_streq(name, "include.path"))
 		return include(f, value);
-	if (vx_starts_with(name, "includeif.") && vx_ends_with(name, ".path") && strlen(name) > strlen("includeif..path"))
+	if (vx_starts_with(name, "includeif.") && vx_ends_with(name, ".path") &&
+		strlen(name) > strlen("includeif..path"))
 		return include_if(f, name, value);
 	if (f->probing)
 		return vx_starts_with(name, "core.") && counts(name + 5)
-			       ? refuse(f, "%s sets %s under a condition that only git can judge", f->file, name)
+			       ? refuse(f, "%s sets %s under a condition that only git can judge",
+					 f->file, name)
 			       : 0;
 	if (vx_starts_with(name, "core.") && !strchr(name + 5, '.'))
 		return apply_core(f, name + 5, value);
@@ -335,17 +350,24 @@ static const char *system_dir(struct finder *f)
 	if (vx_which_own("git", f->root, git) < 0)
 		return "/etc";
 	char *prefix = vx_path_dir(f->a, vx_path_dir(f->a, git));
-	return vx_streq(prefix, "/usr") || vx_streq(prefix, "/") ? "/etc" : vx_arena_printf(f->a, "%s/etc", prefix);
+	return vx_streq(prefix, "/usr") || vx_streq(prefix, "/")
+		       ? "/etc"
+		       : vx_arena_printf(f->a, "%s/etc", prefix);
 }
 
 /* System, user, repository, worktree: the later wins. */
 static int read_config(struct finder *f)
 {
-	const char *xdg = getenv("XDG_CONFIG_HOME"), *global = getenv("GIT_CONFIG_GLOBAL"), *sys = getenv("GIT_CONFIG_SYSTEM");
-	const char *dir = system_dir(f), *xdg_git = xdg && *xdg ? vx_arena_printf(f->a, "%s/git", xdg) : home_path(f, "/.config/git");
+	const char *xdg = getenv("XDG_CONFIG_HOME"), *global = getenv("GIT_CONFIG_GLOBAL"),
+		   *sys = getenv("GIT_CONFIG_SYSTEM");
+	const char *dir = system_dir(f), *xdg_git = xdg && *xdg
+							    ? vx_arena_printf(f->a, "%s/git", xdg)
+							    : home_path(f, "/.config/git");
 	f->r->excludes = xdg_git ? vx_arena_printf(f->a, "%s/ignore", xdg_git) : NULL;
 	f->r->attributes = xdg_git ? vx_arena_printf(f->a, "%s/attributes", xdg_git) : NULL;
-	f->r->system_attributes = env_true("GIT_ATTR_NOSYSTEM") ? NULL : vx_arena_printf(f->a, "%s/gitattributes", dir);
+	f->r->system_attributes = env_true("GIT_ATTR_NOSYSTEM")
+					  ? NULL
+					  : vx_arena_printf(f->a, "%s/gitattributes", dir);
 	int r = 0;
 	if (!env_true("GIT_CONFIG_NOSYSTEM"))
 		r = parse_file(f, sys ? sys : vx_arena_printf(f->a, "%s/gitconfig", dir));
@@ -365,7 +387,8 @@ static int read_config(struct finder *f)
 static int settle(struct finder *f, const char *worktree, const char *gitdir, const char *common)
 {
 	char *real_gitdir, *real_common;
-	if (vx_path_canon(f->a, gitdir, &real_gitdir) < 0 || vx_path_canon(f->a, common, &real_common) < 0)
+	if (vx_path_canon(f->a, gitdir, &real_gitdir) < 0 ||
+		vx_path_canon(f->a, common, &real_common) < 0)
 		return refuse(f, "%s cannot be resolved", gitdir);
 	f->r->worktree = vx_arena_strdup(f->a, worktree);
 	f->r->gitdir = real_gitdir;
@@ -381,13 +404,16 @@ static int settle(struct finder *f, const char *worktree, const char *gitdir, co
 		return refuse(f, "the repository is bare");
 	if (f->conf_worktree) {
 		char *real;
-		if (vx_path_canon(f->a, vx_path_join(f->a, f->r->gitdir, f->conf_worktree), &real) < 0 || !vx_streq(real, f->r->worktree))
+		if (vx_path_canon(f->a, vx_path_join(f->a, f->r->gitdir, f->conf_worktree), &real) <
+				0 ||
+			!vx_streq(real, f->r->worktree))
 			return refuse(f, "core.worktree leads elsewhere");
 	}
 	return 0;
 }
 
-int vx_gitrepo_at(const char *dir, const char *root, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap)
+int vx_gitrepo_at(const char *dir, const char *root, struct vx_arena *a, struct vx_gitrepo *ret,
+	char *why, size_t cap)
 {
 	struct vx_gitrepo repo = {0};
 	struct finder f = {.a = a, .r = &repo, .why = why, .cap = cap, .root = root};
@@ -401,7 +427,8 @@ int vx_gitrepo_at(const char *dir, const char *root, struct vx_arena *a, struct 
 	return r;
 }
 
-int vx_gitrepo_find(const char *dir, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap)
+int vx_gitrepo_find(
+	const char *dir, struct vx_arena *a, struct vx_gitrepo *ret, char *why, size_t cap)
 {
 	struct vx_gitrepo repo = {0};
 	struct finder f = {.a = a, .r = &repo, .why = why, .cap = cap, .root = dir};

@@ -23,9 +23,11 @@ static bool is_escape(const char *p)
 	return p[0] == '\\' && p[1] && p[1] != '/';
 }
 
-/* Finds the leftmost brace group: closed, with a comma at its own level. Other braces are ordinary bytes. One pass, since patterns may be hostile.
- * Kept out of line, so that its table of open braces is not part of every frame of expand(). */
-__attribute__((noinline)) static bool find_group(const char *text, const char **ret_open, const char **ret_close)
+/* Finds the leftmost brace group: closed, with a comma at its own level. Other braces are ordinary
+ * bytes. One pass, since patterns may be hostile. Kept out of line, so that its table of open
+ * braces is not part of every frame of expand(). */
+__attribute__((noinline)) static bool find_group(
+	const char *text, const char **ret_open, const char **ret_close)
 {
 	const char *open[VX_MAX_PATH];
 	bool comma[VX_MAX_PATH];
@@ -57,7 +59,9 @@ static int expand(struct compiler *c, const char *text)
 	const char *open, *close;
 	if (!find_group(text, &open, &close)) {
 		if (c->arms.n >= VX_MAX_GLOB_ARMS)
-			return vx_err_set(c->err, -E2BIG, "glob \"%.200s\" has more than %u alternatives in its braces", c->entry, VX_MAX_GLOB_ARMS);
+			return vx_err_set(c->err, -E2BIG,
+				"glob \"%.200s\" has more than %u alternatives in its braces",
+				c->entry, VX_MAX_GLOB_ARMS);
 		vx_strlist_add(&c->arms, c->a, text);
 		return 0;
 	}
@@ -69,7 +73,8 @@ static int expand(struct compiler *c, const char *text)
 			continue;
 		}
 		if ((*p == ',' && depth == 0) || p == close) {
-			int r = expand(c, vx_arena_printf(c->a, "%.*s%.*s%s", (int)(open - text), text, (int)(p - arm), arm, close + 1));
+			int r = expand(c, vx_arena_printf(c->a, "%.*s%.*s%s", (int)(open - text),
+						  text, (int)(p - arm), arm, close + 1));
 			if (r < 0)
 				return r;
 			arm = p + 1;
@@ -82,8 +87,10 @@ static int expand(struct compiler *c, const char *text)
 	return 0;
 }
 
-/* Reads a class "[...]" of the turbo dialect at p; returns the byte after it, or NULL when it is none (then '[' is an ordinary byte). */
-static const char *read_class(struct compiler *c, const char *p, const char *end, uint16_t *ret_unit)
+/* Reads a class "[...]" of the turbo dialect at p; returns the byte after it, or NULL when it is
+ * none (then '[' is an ordinary byte). */
+static const char *read_class(
+	struct compiler *c, const char *p, const char *end, uint16_t *ret_unit)
 {
 	struct vx_gclass k = {{0}};
 	const char *q = p + 1;
@@ -106,7 +113,8 @@ static const char *read_class(struct compiler *c, const char *p, const char *end
 		for (int i = 0; i < 8; i++)
 			k.bits[i] = ~k.bits[i];
 	if (c->n_classes == c->cap_classes)
-		c->classes = vx_arena_grow(c->a, c->classes, c->n_classes, sizeof *c->classes, &c->cap_classes, 4);
+		c->classes = vx_arena_grow(
+			c->a, c->classes, c->n_classes, sizeof *c->classes, &c->cap_classes, 4);
 	if (c->n_classes >= UINT16_MAX - GU_CLASS)
 		return NULL;
 	*ret_unit = (uint16_t)(GU_CLASS + c->n_classes);
@@ -163,7 +171,8 @@ static struct vx_gseg compile_seg(struct compiler *c, const char *p, size_t n)
 }
 
 /* Turbo: `foo**` is `foo*` and what lies below, `**foo` is `*foo` at any depth. */
-static uint32_t compile_turbo_stars(struct compiler *c, const char *p, size_t n, struct vx_gseg *ret)
+static uint32_t compile_turbo_stars(
+	struct compiler *c, const char *p, size_t n, struct vx_gseg *ret)
 {
 	const char *stars = memmem(p, n, "**", 2);
 	if (!stars || n == 2) {
@@ -215,7 +224,8 @@ static void finish_alt(struct compiler *c, struct vx_galt *alt)
 	find_tail(c, alt);
 }
 
-/* One alternative: components, "." dropped, `**` / `**` merged. `tree`: what lies below a match matches too. */
+/* One alternative: components, "." dropped, `**` / `**` merged. `tree`: what lies below a match
+ * matches too. */
 static int compile_alt(struct compiler *c, const char *text, bool tree, struct vx_galt *ret)
 {
 	uint32_t max = 2;
@@ -227,9 +237,12 @@ static int compile_alt(struct compiler *c, const char *text, bool tree, struct v
 		const char *slash = strchrnul(p, '/');
 		size_t n = (size_t)(slash - p);
 		if (n == 2 && p[0] == '.' && p[1] == '.') {
-			bool back = c->dialect == VX_DIALECT_TURBO && k > 0 && segs[k - 1].kind == GS_LIT;
+			bool back = c->dialect == VX_DIALECT_TURBO && k > 0 &&
+				    segs[k - 1].kind == GS_LIT;
 			if (!back)
-				return vx_err_set(c->err, -EINVAL, "glob \"%.200s\" leaves its directory with \"..\"", c->entry);
+				return vx_err_set(c->err, -EINVAL,
+					"glob \"%.200s\" leaves its directory with \"..\"",
+					c->entry);
 			k--;
 		} else if (n > 0 && !(n == 1 && p[0] == '.')) {
 			if (c->dialect == VX_DIALECT_TURBO)
@@ -250,7 +263,8 @@ static int compile_alt(struct compiler *c, const char *text, bool tree, struct v
 	return 0;
 }
 
-/* The first wildcard of an entry, NULL when there is none: then it is a literal and names a tree. */
+/* The first wildcard of an entry, NULL when there is none: then it is a literal and names a
+ * tree. */
 static const char *first_wildcard(const struct compiler *c, const char *text)
 {
 	const char *open = NULL, *close;
@@ -259,7 +273,8 @@ static const char *first_wildcard(const struct compiler *c, const char *text)
 	for (const char *p = text; *p; p++) {
 		if (is_escape(p))
 			p++;
-		else if (*p == '*' || *p == '?' || p == open || (*p == '[' && c->dialect == VX_DIALECT_TURBO && strchr(p, ']')))
+		else if (*p == '*' || *p == '?' || p == open ||
+			 (*p == '[' && c->dialect == VX_DIALECT_TURBO && strchr(p, ']')))
 			return p;
 	}
 	return NULL;
@@ -285,7 +300,8 @@ static int compile_entry(struct compiler *c, const char *text, bool negative, st
 {
 	const char *wild = first_wildcard(c, text);
 	size_t n = strlen(text);
-	bool tree = !wild || (n > 0 && text[n - 1] == '/') || (negative && c->dialect == VX_DIALECT_TURBO);
+	bool tree = !wild || (n > 0 && text[n - 1] == '/') ||
+		    (negative && c->dialect == VX_DIALECT_TURBO);
 	c->arms = (struct vx_strlist){0};
 	int r = expand(c, text);
 	if (r < 0)
@@ -296,11 +312,16 @@ static int compile_entry(struct compiler *c, const char *text, bool negative, st
 		if (r < 0)
 			return r;
 	}
-	*ret = (struct vx_gentry){.text = c->entry, .prefix = entry_prefix(c, text, wild), .literal = !wild, .alts = alts, .n_alts = c->arms.n};
+	*ret = (struct vx_gentry){.text = c->entry,
+		.prefix = entry_prefix(c, text, wild),
+		.literal = !wild,
+		.alts = alts,
+		.n_alts = c->arms.n};
 	return 0;
 }
 
-int vx_globset_compile(struct vx_strs patterns, enum vx_dialect dialect, struct vx_arena *a, struct vx_globset **ret, struct vx_err *err)
+int vx_globset_compile(struct vx_strs patterns, enum vx_dialect dialect, struct vx_arena *a,
+	struct vx_globset **ret, struct vx_err *err)
 {
 	struct vx_globset *s = vx_arena_alloc(a, sizeof *s);
 	struct compiler c = {.a = a, .dialect = dialect, .err = err};
@@ -311,11 +332,13 @@ int vx_globset_compile(struct vx_strs patterns, enum vx_dialect dialect, struct 
 		const char *p = patterns.v[i];
 		c.entry = p;
 		if (strlen(p) >= VX_MAX_PATH)
-			return vx_err_set(err, -ENAMETOOLONG, "glob \"%.60s...\" is longer than %u bytes", p, VX_MAX_PATH - 1);
+			return vx_err_set(err, -ENAMETOOLONG,
+				"glob \"%.60s...\" is longer than %u bytes", p, VX_MAX_PATH - 1);
 		bool negative = p[0] == '!';
 		if (negative)
 			p++;
-		int r = compile_entry(&c, p, negative, negative ? &s->neg[s->n_neg] : &s->pos[s->n_pos]);
+		int r = compile_entry(
+			&c, p, negative, negative ? &s->neg[s->n_neg] : &s->pos[s->n_pos]);
 		if (r < 0)
 			return r;
 		if (negative)
@@ -383,8 +406,10 @@ bool vx_gseg_match(const struct vx_globset *s, const struct vx_gseg *g, const ch
 	return true;
 }
 
-/* Components from byte `pos` on (pos > len: none left) against segs. One `**` remembered suffices, as with stars in a name. */
-static bool match_comps(const struct vx_globset *s, const struct vx_gseg *segs, uint32_t n, const char *path, size_t len, size_t pos)
+/* Components from byte `pos` on (pos > len: none left) against segs. One `**` remembered suffices,
+ * as with stars in a name. */
+static bool match_comps(const struct vx_globset *s, const struct vx_gseg *segs, uint32_t n,
+	const char *path, size_t len, size_t pos)
 {
 	uint32_t i = 0, deep_i = UINT32_MAX;
 	size_t deep_pos = 0;
@@ -418,21 +443,26 @@ static bool match_comps(const struct vx_globset *s, const struct vx_gseg *segs, 
 	return true;
 }
 
-bool vx_galt_match(const struct vx_globset *s, const struct vx_galt *a, const char *path, size_t len)
+bool vx_galt_match(
+	const struct vx_globset *s, const struct vx_galt *a, const char *path, size_t len)
 {
 	if (a->lit_len) {
-		if (len < a->lit_len || memcmp(path, a->lit, a->lit_len) != 0 || (len > a->lit_len && path[a->lit_len] != '/'))
+		if (len < a->lit_len || memcmp(path, a->lit, a->lit_len) != 0 ||
+			(len > a->lit_len && path[a->lit_len] != '/'))
 			return false;
 		if (a->n_lit == a->n)
 			return len == a->lit_len;
-		return match_comps(s, a->segs + a->n_lit, a->n - a->n_lit, path, len, a->lit_len + 1);
+		return match_comps(
+			s, a->segs + a->n_lit, a->n - a->n_lit, path, len, a->lit_len + 1);
 	}
-	if (a->tail_len && (len < a->tail_len || memcmp(path + len - a->tail_len, a->tail, a->tail_len) != 0))
+	if (a->tail_len &&
+		(len < a->tail_len || memcmp(path + len - a->tail_len, a->tail, a->tail_len) != 0))
 		return false;
 	return match_comps(s, a->segs, a->n, path, len, len ? 0 : 1);
 }
 
-static bool entry_match(const struct vx_globset *s, const struct vx_gentry *e, const char *path, size_t len)
+static bool entry_match(
+	const struct vx_globset *s, const struct vx_gentry *e, const char *path, size_t len)
 {
 	for (uint32_t i = 0; i < e->n_alts; i++)
 		if (vx_galt_match(s, &e->alts[i], path, len))

@@ -1,7 +1,9 @@
-/* Inside of a compiled glob set; shared by glob.c (compile, match), glob_reach.c (reach, overlap) and glob_walk.c (the walk).
+/* Inside of a compiled glob set; shared by glob.c (compile, match), glob_reach.c (reach, overlap)
+ * and glob_walk.c (the walk).
  *
- * Braces are expanded when a set is compiled, so an entry is a list of alternatives and an alternative is a list of path components:
- * a literal name, a pattern with `*` or `?` (or a class, turbo only), or `**`. A literal entry ends in an implied `**`: it names a tree. */
+ * Braces are expanded when a set is compiled, so an entry is a list of alternatives and an
+ * alternative is a list of path components: a literal name, a pattern with `*` or `?` (or a class,
+ * turbo only), or `**`. A literal entry ends in an implied `**`: it names a tree. */
 #ifndef VX_GLOB_INT_H
 #define VX_GLOB_INT_H
 
@@ -51,11 +53,15 @@ struct vx_globset {
 };
 
 bool vx_gseg_match(const struct vx_globset *s, const struct vx_gseg *g, const char *p, size_t n);
-bool vx_galt_match(const struct vx_globset *s, const struct vx_galt *a, const char *path, size_t len);
+bool vx_galt_match(
+	const struct vx_globset *s, const struct vx_galt *a, const char *path, size_t len);
 
-/* What a path looks like to an alternative once all components of `dir` have been read. `named` counts components that must be named literally
- * (node_modules): those are not matched by wildcards. */
-enum vx_greach { GR_NO, GR_MAYBE, GR_ALL }; /* nothing below can match; something may; everything does */
-enum vx_greach vx_galt_reach(const struct vx_globset *s, const struct vx_galt *a, const char *dir, size_t len, bool name_modules);
+/* What a path looks like to an alternative once all components of `dir` have been read. `named`
+ * counts components that must be named literally (node_modules): those are not matched by
+ * wildcards. */
+/* nothing below can match; something may; everything does */
+enum vx_greach { GR_NO, GR_MAYBE, GR_ALL };
+enum vx_greach vx_galt_reach(const struct vx_globset *s, const struct vx_galt *a, const char *dir,
+	size_t len, bool name_modules);
 
 #endif

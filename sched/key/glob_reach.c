@@ -15,7 +15,8 @@ static uint64_t with_closure(const struct vx_galt *a, uint64_t states, uint32_t 
 	return states;
 }
 
-static uint64_t step(const struct vx_globset *s, const struct vx_galt *a, uint64_t states, const char *p, size_t n, bool literal_only)
+static uint64_t step(const struct vx_globset *s, const struct vx_galt *a, uint64_t states,
+	const char *p, size_t n, bool literal_only)
 {
 	uint64_t next = 0;
 	for (uint32_t i = 0; i < a->n; i++) {
@@ -32,7 +33,8 @@ static uint64_t step(const struct vx_globset *s, const struct vx_galt *a, uint64
 	return next;
 }
 
-enum vx_greach vx_galt_reach(const struct vx_globset *s, const struct vx_galt *a, const char *dir, size_t len, bool name_modules)
+enum vx_greach vx_galt_reach(const struct vx_globset *s, const struct vx_galt *a, const char *dir,
+	size_t len, bool name_modules)
 {
 	if (a->n >= 63)
 		return GR_MAYBE;
@@ -40,7 +42,8 @@ enum vx_greach vx_galt_reach(const struct vx_globset *s, const struct vx_galt *a
 	for (size_t pos = 0; pos < len && states;) {
 		const char *slash = memchr(dir + pos, '/', len - pos);
 		size_t n = (slash ? (size_t)(slash - dir) : len) - pos;
-		bool modules = name_modules && n == 12 && memcmp(dir + pos, "node_modules", 12) == 0;
+		bool modules =
+			name_modules && n == 12 && memcmp(dir + pos, "node_modules", 12) == 0;
 		states = step(s, a, states, dir + pos, n, modules);
 		pos += n + 1;
 	}
@@ -79,7 +82,8 @@ static uint16_t unit_at(const struct unit_seq *q, uint32_t i)
 	return q->kind == GS_LIT ? (uint8_t)q->text[i] : q->units[i];
 }
 
-static bool units_meet(const struct vx_globset *x, uint16_t u, const struct vx_globset *y, uint16_t v)
+static bool units_meet(
+	const struct vx_globset *x, uint16_t u, const struct vx_globset *y, uint16_t v)
 {
 	if (u == GU_ANY || v == GU_ANY)
 		return true;
@@ -87,7 +91,8 @@ static bool units_meet(const struct vx_globset *x, uint16_t u, const struct vx_g
 		return u == v;
 	if (u >= GU_CLASS && v >= GU_CLASS)
 		return true; /* not worth telling apart */
-	const struct vx_gclass *k = u >= GU_CLASS ? &x->classes[u - GU_CLASS] : &y->classes[v - GU_CLASS];
+	const struct vx_gclass *k =
+		u >= GU_CLASS ? &x->classes[u - GU_CLASS] : &y->classes[v - GU_CLASS];
 	uint16_t b = u >= GU_CLASS ? v : u;
 	return (k->bits[b / 32] >> (b % 32)) & 1U;
 }
@@ -100,14 +105,17 @@ static bool has_high_byte(const struct unit_seq *q)
 	return false;
 }
 
-/* Is there a name that both components match? Table over (i, j), row by row. A `?` may take several bytes, so beside non-ASCII names: yes. */
-static bool segs_meet(const struct vx_globset *x, const struct unit_seq *a, const struct vx_globset *y, const struct unit_seq *b)
+/* Is there a name that both components match? Table over (i, j), row by row. A `?` may take several
+ * bytes, so beside non-ASCII names: yes. */
+static bool segs_meet(const struct vx_globset *x, const struct unit_seq *a,
+	const struct vx_globset *y, const struct unit_seq *b)
 {
 	if (a->kind == GS_LIT && b->kind == GS_LIT)
 		return a->n == b->n && memcmp(a->text, b->text, a->n) == 0;
 	if (has_high_byte(a) || has_high_byte(b))
 		return true;
-	bool *row = vx_xcalloc(2 * ((size_t)b->n + 1), sizeof *row), *next = row + b->n + 1, *base = row;
+	bool *row = vx_xcalloc(2 * ((size_t)b->n + 1), sizeof *row), *next = row + b->n + 1,
+	     *base = row;
 	row[0] = true;
 	for (uint32_t i = 0; i <= a->n; i++) {
 		memset(next, 0, b->n + 1);
@@ -122,7 +130,8 @@ static bool segs_meet(const struct vx_globset *x, const struct unit_seq *a, cons
 				row[j + 1] = true;
 			if (star_b && i < a->n)
 				next[j] = true;
-			if (i < a->n && j < b->n && !star_a && !star_b && units_meet(x, unit_at(a, i), y, unit_at(b, j)))
+			if (i < a->n && j < b->n && !star_a && !star_b &&
+				units_meet(x, unit_at(a, i), y, unit_at(b, j)))
 				next[j + 1] = true;
 		}
 		if (i < a->n) {
@@ -148,7 +157,10 @@ static uint32_t sequence(const struct vx_galt *a, const char *base, struct unit_
 		p = *slash ? slash + 1 : slash;
 	}
 	for (uint32_t i = 0; i < a->n; i++)
-		ret[k++] = (struct unit_seq){.kind = a->segs[i].kind, .n = a->segs[i].n, .units = a->segs[i].units, .text = a->segs[i].text};
+		ret[k++] = (struct unit_seq){.kind = a->segs[i].kind,
+			.n = a->segs[i].n,
+			.units = a->segs[i].units,
+			.text = a->segs[i].text};
 	return k;
 }
 
@@ -160,8 +172,8 @@ static uint32_t count_comps(const char *base)
 	return n;
 }
 
-static bool sequences_meet(
-	const struct vx_globset *x, const struct unit_seq *a, uint32_t n, const struct vx_globset *y, const struct unit_seq *b, uint32_t m)
+static bool sequences_meet(const struct vx_globset *x, const struct unit_seq *a, uint32_t n,
+	const struct vx_globset *y, const struct unit_seq *b, uint32_t m)
 {
 	bool *row = vx_xcalloc(2 * ((size_t)m + 1), sizeof *row), *next = row + m + 1, *base = row;
 	row[0] = true;
@@ -199,10 +211,11 @@ static bool heads_differ(const struct unit_seq *a, uint32_t n, const struct unit
 	return false;
 }
 
-static bool alts_meet(const struct vx_globset *x, const struct vx_galt *a, const char *base_x, const struct vx_globset *y, const struct vx_galt *b,
-	const char *base_y)
+static bool alts_meet(const struct vx_globset *x, const struct vx_galt *a, const char *base_x,
+	const struct vx_globset *y, const struct vx_galt *b, const char *base_y)
 {
-	struct unit_seq *sa = vx_xcalloc(count_comps(base_x) + a->n, sizeof *sa), *sb = vx_xcalloc(count_comps(base_y) + b->n, sizeof *sb);
+	struct unit_seq *sa = vx_xcalloc(count_comps(base_x) + a->n, sizeof *sa),
+			*sb = vx_xcalloc(count_comps(base_y) + b->n, sizeof *sb);
 	uint32_t n = sequence(a, base_x, sa), m = sequence(b, base_y, sb);
 	bool meet = !heads_differ(sa, n, sb, m) && sequences_meet(x, sa, n, y, sb, m);
 	free(sa);
@@ -210,13 +223,15 @@ static bool alts_meet(const struct vx_globset *x, const struct vx_galt *a, const
 	return meet;
 }
 
-bool vx_globset_overlap(const struct vx_globset *x, const char *base_x, const struct vx_globset *y, const char *base_y)
+bool vx_globset_overlap(const struct vx_globset *x, const char *base_x, const struct vx_globset *y,
+	const char *base_y)
 {
 	for (uint32_t i = 0; i < x->n_pos; i++)
 		for (uint32_t k = 0; k < x->pos[i].n_alts; k++)
 			for (uint32_t j = 0; j < y->n_pos; j++)
 				for (uint32_t l = 0; l < y->pos[j].n_alts; l++)
-					if (alts_meet(x, &x->pos[i].alts[k], base_x, y, &y->pos[j].alts[l], base_y))
+					if (alts_meet(x, &x->pos[i].alts[k], base_x, y,
+						    &y->pos[j].alts[l], base_y))
 						return true;
 	return false;
 }

@@ -1,5 +1,6 @@
-/* Globs: the walk. Directories are read one at a time and closed before the next is opened, so depth costs no descriptors; every directory is opened
- * from the base without passing through a link. */
+/* Globs: the walk. Directories are read one at a time and closed before the next is opened, so
+ * depth costs no descriptors; every directory is opened from the base without passing through a
+ * link. */
 #include "glob_int.h"
 
 #include "vx/arena.h"
@@ -30,7 +31,10 @@ static void add_hit(struct walk *w, const char *path, size_t len, unsigned char 
 	struct vx_glob_hit *h = &w->hits[w->n++];
 	h->path = vx_arena_strndup(&w->a, path, len);
 	h->len = len;
-	h->type = dtype == DT_REG ? VX_GLOB_FILE : dtype == DT_LNK ? VX_GLOB_LINK : dtype == DT_DIR ? VX_GLOB_EMPTY_DIR : VX_GLOB_OTHER;
+	h->type = dtype == DT_REG   ? VX_GLOB_FILE
+		  : dtype == DT_LNK ? VX_GLOB_LINK
+		  : dtype == DT_DIR ? VX_GLOB_EMPTY_DIR
+				    : VX_GLOB_OTHER;
 }
 
 bool vx_globset_may_enter(const struct vx_globset *s, const char *dir, size_t len)
@@ -79,7 +83,8 @@ static int list_dir(struct walk *w, const char *dir, struct name **ret, size_t *
 			r = -errno;
 			break;
 		}
-		if (e->d_name[0] == '.' && (!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
+		if (e->d_name[0] == '.' &&
+			(!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
 			continue;
 		unsigned char type = e->d_type;
 		struct stat st;
@@ -201,7 +206,8 @@ static int walk_prefix(struct walk *w, const char *prefix)
 			return parent;
 	}
 	struct stat st;
-	int r = fstatat(parent, slash ? slash + 1 : path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	int r = fstatat(parent, slash ? slash + 1 : path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno
+											: 0;
 	if (slash)
 		vx_close(parent);
 	if (r == -ENOENT || r == -ENOTDIR)
@@ -214,7 +220,8 @@ static int hit_cmp(const void *a, const void *b)
 	return strcmp(((const struct vx_glob_hit *)a)->path, ((const struct vx_glob_hit *)b)->path);
 }
 
-int vx_globset_walk(const struct vx_globset *s, int base_fd, int (*found)(void *arg, const struct vx_glob_hit *h), void *arg)
+int vx_globset_walk(const struct vx_globset *s, int base_fd,
+	int (*found)(void *arg, const struct vx_glob_hit *h), void *arg)
 {
 	struct walk w = {.s = s, .base_fd = base_fd};
 	int r = 0;

@@ -1,4 +1,5 @@
-/* Identities of files, taken from the bytes on disk; and threads to take many. Format of blob ids: gitformat-pack(5). */
+/* Identities of files, taken from the bytes on disk; and threads to take many. Format of blob ids:
+ * gitformat-pack(5). */
 #include "files.h"
 
 #include "vx/clock.h"
@@ -45,7 +46,8 @@ void vx_fstat_of(const struct stat *st, struct vx_fstat *ret)
 
 bool vx_fstat_equal(const struct vx_fstat *a, const struct vx_fstat *b)
 {
-	return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns && a->ino == b->ino && a->dev == b->dev;
+	return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns &&
+	       a->ino == b->ino && a->dev == b->dev;
 }
 
 bool vx_fstat_racy(const struct vx_fstat *st, uint64_t looked_ns)
@@ -140,16 +142,19 @@ static int take_link(int root_fd, const char *path, enum vx_oid_kind kind, struc
 	return 0;
 }
 
-/* Where git does not look at the executable bit, what is recorded of a file stays: whoever listed it has put that in f->mode. */
+/* Where git does not look at the executable bit, what is recorded of a file stays: whoever listed
+ * it has put that in f->mode. */
 static uint32_t mode_of(mode_t m, bool trust_exec, uint32_t was)
 {
 	return !trust_exec && S_ISREG(m) && S_ISREG(was) ? was : vx_git_mode(m, trust_exec);
 }
 
 /* 1: it changed meanwhile, look again. */
-static int take_once(int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f)
+static int take_once(
+	int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f)
 {
-	VX_CLEANUP_FD int fd = vx_open_beneath(root_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	VX_CLEANUP_FD int fd =
+		vx_open_beneath(root_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd == -ELOOP)
 		return take_link(root_fd, path, kind, f);
 	if (fd == -ENOTDIR || fd == -ENXIO)
@@ -179,7 +184,8 @@ static int take_once(int root_fd, const char *path, enum vx_oid_kind kind, bool 
 	return 0;
 }
 
-int vx_identity_take(int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f)
+int vx_identity_take(
+	int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f)
 {
 	for (int i = 0; i < TRIES; i++) {
 		int r = take_once(root_fd, path, kind, trust_exec, f);
@@ -236,7 +242,8 @@ uint32_t vx_cpus(void)
 	return n < 1 ? 1 : n > 64 ? 64 : (uint32_t)n;
 }
 
-void vx_parallel(uint32_t n, uint32_t threads, uint32_t chunk, void (*fn)(void *arg, uint32_t i), void *arg)
+void vx_parallel(
+	uint32_t n, uint32_t threads, uint32_t chunk, void (*fn)(void *arg, uint32_t i), void *arg)
 {
 	struct crew c = {.n = n, .chunk = chunk ? chunk : 1, .fn = fn, .arg = arg};
 	pthread_t made[64];
@@ -245,7 +252,8 @@ void vx_parallel(uint32_t n, uint32_t threads, uint32_t chunk, void (*fn)(void *
 		sigset_t all, old;
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
-		while (n_made + 1 < want && (uint64_t)n_made * c.chunk < n && pthread_create(&made[n_made], NULL, crew_main, &c) == 0)
+		while (n_made + 1 < want && (uint64_t)n_made * c.chunk < n &&
+			pthread_create(&made[n_made], NULL, crew_main, &c) == 0)
 			n_made++;
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 	}

@@ -4,11 +4,14 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { R_NEGATIVE = 1, R_DIR_ONLY = 2, R_NO_SLASH = 4, R_TAIL = 8 }; /* R_TAIL: a star and then nothing special */
+/* R_TAIL: a star and then nothing special */
+enum { R_NEGATIVE = 1, R_DIR_ONLY = 2, R_NO_SLASH = 4, R_TAIL = 8 };
 
-#define WILD_STEPS 2000000 /* of one match; a pattern that needs more is hostile and matches nothing */
+/* of one match; a pattern that needs more is hostile and matches nothing */
+#define WILD_STEPS 2000000
 
-enum wild { W_YES, W_NO, W_END, W_DEEP }; /* W_END: text used up, no later start can help; W_DEEP: only a `**` further out can */
+/* W_END: text used up, no later start can help; W_DEEP: only a `**` further out can */
+enum wild { W_YES, W_NO, W_END, W_DEEP };
 
 struct wild_run {
 	bool pathname;
@@ -20,8 +23,10 @@ static bool in_named_class(const char *name, size_t n, unsigned char c, bool *re
 	static const struct {
 		const char *name;
 		int (*is)(int);
-	} classes[] = {{"alnum", isalnum}, {"alpha", isalpha}, {"blank", isblank}, {"cntrl", iscntrl}, {"digit", isdigit}, {"graph", isgraph},
-		{"lower", islower}, {"print", isprint}, {"punct", ispunct}, {"space", isspace}, {"upper", isupper}, {"xdigit", isxdigit}};
+	} classes[] = {{"alnum", isalnum}, {"alpha", isalpha}, {"blank", isblank},
+		{"cntrl", iscntrl}, {"digit", isdigit}, {"graph", isgraph}, {"lower", islower},
+		{"print", isprint}, {"punct", ispunct}, {"space", isspace}, {"upper", isupper},
+		{"xdigit", isxdigit}};
 	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
 		if (strlen(classes[i].name) == n && memcmp(classes[i].name, name, n) == 0)
 			return c < 128 && classes[i].is(c);
@@ -29,7 +34,8 @@ static bool in_named_class(const char *name, size_t n, unsigned char c, bool *re
 	return false;
 }
 
-/* A bracket expression at *pp (on '['); leaves *pp on its ']'. Returns false when it is broken: then nothing matches at all. */
+/* A bracket expression at *pp (on '['); leaves *pp on its ']'. Returns false when it is broken:
+ * then nothing matches at all. */
 static bool match_bracket(const char **pp, unsigned char c, bool *ret_hit)
 {
 	const char *p = *pp + 1;
@@ -199,7 +205,8 @@ static void trim(char *p)
 		*last = '\0';
 }
 
-static struct vx_rules *new_rules(const char *base, const struct vx_rules *up, size_t max, struct vx_arena *a)
+static struct vx_rules *new_rules(
+	const char *base, const struct vx_rules *up, size_t max, struct vx_arena *a)
 {
 	struct vx_rules *r = vx_arena_alloc(a, sizeof *r);
 	r->up = up;
@@ -209,7 +216,8 @@ static struct vx_rules *new_rules(const char *base, const struct vx_rules *up, s
 	return r;
 }
 
-/* The next line of [*at, n) as a string of its own in `copy`, which the caller has made; NULL at the end. A carriage return in front of the end goes. */
+/* The next line of [*at, n) as a string of its own in `copy`, which the caller has made; NULL at
+ * the end. A carriage return in front of the end goes. */
 static char *next_line(char *copy, size_t n, size_t *at)
 {
 	if (*at >= n)
@@ -240,7 +248,8 @@ static void skip_bom(const char **text, size_t *n)
 	}
 }
 
-const struct vx_rules *vx_ignore_parse(const char *text, size_t n, const char *base, const struct vx_rules *up, struct vx_arena *a)
+const struct vx_rules *vx_ignore_parse(
+	const char *text, size_t n, const char *base, const struct vx_rules *up, struct vx_arena *a)
 {
 	skip_bom(&text, &n);
 	if (!n)
@@ -264,16 +273,19 @@ static bool match_name(const struct vx_rule *r, const char *name, size_t n)
 	if (r->plain == r->len)
 		return n == r->len && memcmp(name, r->text, n) == 0;
 	if (r->flags & R_TAIL)
-		return r->len - 1 <= n && memcmp(name + n - (r->len - 1), r->text + 1, r->len - 1) == 0;
+		return r->len - 1 <= n &&
+		       memcmp(name + n - (r->len - 1), r->text + 1, r->len - 1) == 0;
 	return vx_wildmatch(r->text, name, false);
 }
 
-static bool match_path(const struct vx_rules *l, const struct vx_rule *r, const char *path, size_t len)
+static bool match_path(
+	const struct vx_rules *l, const struct vx_rule *r, const char *path, size_t len)
 {
 	const char *pattern = r->text, *name = path;
 	size_t plain = r->plain, n = len, plen = r->len;
 	if (l->base_len) {
-		if (len <= l->base_len || path[l->base_len] != '/' || memcmp(path, l->base, l->base_len) != 0)
+		if (len <= l->base_len || path[l->base_len] != '/' ||
+			memcmp(path, l->base, l->base_len) != 0)
 			return false;
 		name += l->base_len + 1;
 		n -= l->base_len + 1;
@@ -290,17 +302,21 @@ static bool match_path(const struct vx_rules *l, const struct vx_rule *r, const 
 	return vx_wildmatch(pattern + plain, name + plain, true);
 }
 
-static bool match_rule(const struct vx_rules *l, const struct vx_rule *r, const char *path, size_t len, size_t base_at)
+static bool match_rule(const struct vx_rules *l, const struct vx_rule *r, const char *path,
+	size_t len, size_t base_at)
 {
-	return r->flags & R_NO_SLASH ? match_name(r, path + base_at, len - base_at) : match_path(l, r, path, len);
+	return r->flags & R_NO_SLASH ? match_name(r, path + base_at, len - base_at)
+				     : match_path(l, r, path, len);
 }
 
-int vx_ignore_match(const struct vx_rules *chain, const char *path, size_t len, size_t base_at, bool is_dir)
+int vx_ignore_match(
+	const struct vx_rules *chain, const char *path, size_t len, size_t base_at, bool is_dir)
 {
 	for (const struct vx_rules *l = chain; l; l = l->up)
 		for (uint32_t i = l->n; i-- > 0;) {
 			const struct vx_rule *r = &l->v[i];
-			if ((!(r->flags & R_DIR_ONLY) || is_dir) && match_rule(l, r, path, len, base_at))
+			if ((!(r->flags & R_DIR_ONLY) || is_dir) &&
+				match_rule(l, r, path, len, base_at))
 				return !(r->flags & R_NEGATIVE);
 		}
 	return -1;
@@ -308,7 +324,8 @@ int vx_ignore_match(const struct vx_rules *chain, const char *path, size_t len, 
 
 static bool alters_bytes(const char *word, size_t n)
 {
-	static const char *const names[] = {"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"};
+	static const char *const names[] = {
+		"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"};
 	size_t k = 0;
 	while (k < n && word[k] != '=')
 		k++;
@@ -320,7 +337,8 @@ static bool alters_bytes(const char *word, size_t n)
 
 static const char *const blanks = " \t\r\n";
 
-/* Does some word of the line set one of the attributes that matter? ("-text" and "!text" do not.) */
+/* Does some word of the line set one of the attributes that matter? ("-text" and "!text" do
+ * not.) */
 static bool line_matters(const char *words)
 {
 	for (const char *p = words; *(p += strspn(p, blanks));) {
@@ -332,8 +350,10 @@ static bool line_matters(const char *words)
 	return false;
 }
 
-/* Macros of one's own are not followed: where one sets what matters, every file is taken to be touched by it. */
-const struct vx_rules *vx_attr_parse(const char *text, size_t n, const char *base, const struct vx_rules *up, struct vx_arena *a)
+/* Macros of one's own are not followed: where one sets what matters, every file is taken to be
+ * touched by it. */
+const struct vx_rules *vx_attr_parse(
+	const char *text, size_t n, const char *base, const struct vx_rules *up, struct vx_arena *a)
 {
 	skip_bom(&text, &n);
 	if (!n)
@@ -350,7 +370,9 @@ const struct vx_rules *vx_attr_parse(const char *text, size_t n, const char *bas
 			continue;
 		line[k] = '\0';
 		read_rule(odd ? vx_arena_strdup(a, "*") : line, &r->v[r->n]);
-		if (!(r->v[r->n].flags & (R_NEGATIVE | R_DIR_ONLY))) /* git refuses the first and the second matches no file */
+		if (!(r->v[r->n].flags &
+			    (R_NEGATIVE | R_DIR_ONLY))) /* git refuses the first and the second
+							   matches no file */
 			r->n++;
 	}
 	return r->n ? r : up;

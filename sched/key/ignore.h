@@ -1,7 +1,8 @@
-/* Ignore rules and attributes of git: parsed lists that form chains, from a directory's own upward. Rules: gitignore(5), gitattributes(5).
+/* Ignore rules and attributes of git: parsed lists that form chains, from a directory's own upward.
+ * Rules: gitignore(5), gitattributes(5).
  *
- * A chain is immutable; any thread may match. Paths are relative to the repository, NUL-terminated. Case is never folded (a repository with
- * core.ignoreCase goes to git itself). */
+ * A chain is immutable; any thread may match. Paths are relative to the repository, NUL-terminated.
+ * Case is never folded (a repository with core.ignoreCase goes to git itself). */
 #ifndef VX_IGNORE_H
 #define VX_IGNORE_H
 
@@ -27,14 +28,18 @@ struct vx_rules {
 };
 
 /* Parses an ignore file found in `base`. Returns `up` itself when there is no rule in it. */
-const struct vx_rules *vx_ignore_parse(const char *text, size_t n, const char *base, const struct vx_rules *up, struct vx_arena *a);
-/* 1 ignored, 0 told not to be, -1 nothing decides. `base_at` is where the last component of the path begins. What lies in an ignored directory is ignored:
- * the caller walks from the top. */
-int vx_ignore_match(const struct vx_rules *chain, const char *path, size_t len, size_t base_at, bool is_dir);
+const struct vx_rules *vx_ignore_parse(const char *text, size_t n, const char *base,
+	const struct vx_rules *up, struct vx_arena *a);
+/* 1 ignored, 0 told not to be, -1 nothing decides. `base_at` is where the last component of the
+ * path begins. What lies in an ignored directory is ignored: the caller walks from the top. */
+int vx_ignore_match(
+	const struct vx_rules *chain, const char *path, size_t len, size_t base_at, bool is_dir);
 
-/* Keeps of an attributes file the lines that may make the bytes on disk differ from the blob: text, crlf, eol, ident, filter, working-tree-encoding set to
- * anything. A line that does not is not kept, so a later "-text" does not take an earlier rule back: a file too many is hashed. */
-const struct vx_rules *vx_attr_parse(const char *text, size_t n, const char *base, const struct vx_rules *up, struct vx_arena *a);
+/* Keeps of an attributes file the lines that may make the bytes on disk differ from the blob: text,
+ * crlf, eol, ident, filter, working-tree-encoding set to anything. A line that does not is not
+ * kept, so a later "-text" does not take an earlier rule back: a file too many is hashed. */
+const struct vx_rules *vx_attr_parse(const char *text, size_t n, const char *base,
+	const struct vx_rules *up, struct vx_arena *a);
 bool vx_attr_match(const struct vx_rules *chain, const char *path, size_t len, size_t base_at);
 
 /* git's wildmatch: with `pathname` a `*` stops at '/', and `**` between slashes does not. */

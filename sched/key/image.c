@@ -1,4 +1,5 @@
-/* The image of a plan. See image.h. Every pointer of every struct is copied by name here; the sizes are asserted, so that a struct that grows is met. */
+/* The image of a plan. See image.h. Every pointer of every struct is copied by name here; the sizes
+ * are asserted, so that a struct that grows is met. */
 #include "image.h"
 
 #include "vx/arena.h"
@@ -29,7 +30,8 @@ struct copier {
 static bool map_there(struct vx_image *im, size_t cap, int flags, int fd, off_t offset)
 {
 	void *want = (void *)(uintptr_t)VX_IMAGE_BASE; /* an address by design: see snapshot.h */
-	void *p = mmap(want, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE | flags, fd, offset);
+	void *p = mmap(want, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE | flags,
+		fd, offset);
 	*im = (struct vx_image){0};
 	if (p == MAP_FAILED)
 		return false;
@@ -217,7 +219,8 @@ static void fix_selection(struct copier *c, struct vx_selection *s)
 	s->projects = put(c, s->projects, s->n_projects * sizeof *s->projects);
 	struct vx_request_task *v = room(c, (s->n_tasks + 1) * sizeof *v);
 	for (uint32_t i = 0; i < s->n_tasks && !c->full; i++)
-		v[i] = (struct vx_request_task){.project = s->tasks[i].project, .task = put_str(c, s->tasks[i].task)};
+		v[i] = (struct vx_request_task){
+			.project = s->tasks[i].project, .task = put_str(c, s->tasks[i].task)};
 	s->tasks = v;
 	s->nothing = NULL;
 	s->reasons = NULL;
@@ -233,7 +236,8 @@ static void fix_graph(struct copier *c, struct vx_graph *g)
 		t->decl = put_decl(c, t->decl);
 		t->deps = put(c, t->deps, t->n_deps * sizeof *t->deps);
 		t->dependents = put(c, t->dependents, t->n_dependents * sizeof *t->dependents);
-		t->key_deps = same ? t->deps : put(c, t->key_deps, t->n_key_deps * sizeof *t->key_deps);
+		t->key_deps =
+			same ? t->deps : put(c, t->key_deps, t->n_key_deps * sizeof *t->key_deps);
 	}
 	g->topo = put(c, g->topo, g->n_tasks * sizeof *g->topo);
 }
@@ -246,8 +250,8 @@ static void fix_seed(struct copier *c, struct vx_seed *s, uint32_t n_tasks, uint
 	s->projects = put(c, s->projects, 2 * (size_t)n_projects * sizeof *s->projects);
 }
 
-bool vx_image_build(
-	struct vx_image *im, const struct vx_workspace *ws, const struct vx_selection *sel, const struct vx_graph *g, const struct vx_seed *seed)
+bool vx_image_build(struct vx_image *im, const struct vx_workspace *ws,
+	const struct vx_selection *sel, const struct vx_graph *g, const struct vx_seed *seed)
 {
 	struct copier c = {.im = im};
 	im->used = 0;

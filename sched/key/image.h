@@ -1,17 +1,22 @@
-/* The image of a plan: its structs, copied into one stretch of memory at a fixed address, so that the bytes can be written to a file and read back to the
- * same place with every pointer in force. */
+/* The image of a plan: its structs, copied into one stretch of memory at a fixed address, so that
+ * the bytes can be written to a file and read back to the same place with every pointer in
+ * force. */
 #ifndef VX_IMAGE_H
 #define VX_IMAGE_H
 
 #include "vx/hash.h"
 #include "vx/snapshot.h"
 
-/* Keys of an earlier run, by which this one may save itself the trouble. All arrays are by task or project of the same plan. */
+/* Keys of an earlier run, by which this one may save itself the trouble. All arrays are by task or
+ * project of the same plan. */
 struct vx_seed {
-	struct vx_digest *keys;     /* by task */
-	uint8_t *reusable;          /* by task: what it folds is all in the digests below and in upstream keys */
-	uint8_t *stable;            /* by task: 1 or 2 as in the keyer; NULL where it must be decided anew */
-	struct vx_digest *projects; /* two of a project: its own files without nested projects, and with */
+	struct vx_digest *keys; /* by task */
+	/* by task: what it folds is all in the digests below and in upstream keys */
+	uint8_t *reusable;
+	/* by task: 1 or 2 as in the keyer; NULL where it must be decided anew */
+	uint8_t *stable;
+	/* two of a project: its own files without nested projects, and with */
+	struct vx_digest *projects;
 	struct vx_digest fixed, env;
 };
 
@@ -35,7 +40,7 @@ bool vx_image_map(struct vx_image *im, size_t cap);
 bool vx_image_map_file(struct vx_image *im, int fd, uint64_t offset, size_t n);
 void vx_image_unmap(struct vx_image *im);
 /* Copies all of it. The image is `used` bytes afterwards; false when it would be too large. */
-bool vx_image_build(
-	struct vx_image *im, const struct vx_workspace *ws, const struct vx_selection *sel, const struct vx_graph *g, const struct vx_seed *seed);
+bool vx_image_build(struct vx_image *im, const struct vx_workspace *ws,
+	const struct vx_selection *sel, const struct vx_graph *g, const struct vx_seed *seed);
 
 #endif

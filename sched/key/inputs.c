@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Most declarations of a workspace name the same few lists: each is compiled once. The lock is held. */
-static int compile(struct vx_keyer *k, struct vx_strs list, enum vx_dialect d, struct vx_globset **ret, struct vx_err *err)
+/* Most declarations of a workspace name the same few lists: each is compiled once. The lock is
+ * held. */
+static int compile(struct vx_keyer *k, struct vx_strs list, enum vx_dialect d,
+	struct vx_globset **ret, struct vx_err *err)
 {
 	char kind = (char)d;
 	vx_buf_clear(&k->set_key);
@@ -34,7 +36,8 @@ static int compile(struct vx_keyer *k, struct vx_strs list, enum vx_dialect d, s
 		k->sets = vx_xrealloc(k->sets, k->cap_sets * sizeof(struct vx_globset *));
 	}
 	k->sets[k->n_sets] = *ret;
-	vx_map_put(&k->by_list, vx_arena_dup(&k->a, k->set_key.data, k->set_key.len), k->set_key.len, k->n_sets++);
+	vx_map_put(&k->by_list, vx_arena_dup(&k->a, k->set_key.data, k->set_key.len),
+		k->set_key.len, k->n_sets++);
 	return 0;
 }
 
@@ -44,7 +47,8 @@ static bool goes_up(const char *p)
 	return vx_starts_with(p, "../") || vx_streq(p, "..");
 }
 
-/* Turborepo lets `inputs` climb out of the package; those entries are told apart and joined with the package's directory when they are used. */
+/* Turborepo lets `inputs` climb out of the package; those entries are told apart and joined with
+ * the package's directory when they are used. */
 static struct vx_strs without_up(struct vx_keyer *k, struct vx_strs list, struct vx_strs *ret_up)
 {
 	struct vx_strlist stay = {0}, up = {0};
@@ -54,7 +58,8 @@ static struct vx_strs without_up(struct vx_keyer *k, struct vx_strs list, struct
 	return vx_strlist_done(&stay);
 }
 
-static int compile_globs(struct vx_keyer *k, const struct vx_task_decl *d, struct decl_globs *dg, struct vx_err *err)
+static int compile_globs(
+	struct vx_keyer *k, const struct vx_task_decl *d, struct decl_globs *dg, struct vx_err *err)
 {
 	dg->decl = d;
 	struct vx_strs files = d->cache.files;
@@ -70,7 +75,8 @@ static int compile_globs(struct vx_keyer *k, const struct vx_task_decl *d, struc
 	return r;
 }
 
-int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct decl_globs **ret, struct vx_err *err)
+int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct decl_globs **ret,
+	struct vx_err *err)
 {
 	pthread_mutex_lock(&k->globs_lock);
 	uint32_t i = vx_map_get(&k->by_decl, &d, sizeof d);
@@ -81,7 +87,8 @@ int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct 
 		if (r == 0) {
 			if (k->n_globs == k->cap_globs) {
 				k->cap_globs = k->cap_globs ? k->cap_globs * 2 : 64;
-				k->globs = vx_xrealloc(k->globs, k->cap_globs * sizeof(struct decl_globs *));
+				k->globs = vx_xrealloc(
+					k->globs, k->cap_globs * sizeof(struct decl_globs *));
 			}
 			i = k->n_globs;
 			k->globs[k->n_globs++] = dg;
@@ -112,7 +119,8 @@ static int slash_cmp(const void *a, const void *b)
 	return c < d ? -1 : 1;
 }
 
-/* The nested directories, outermost ones only, so that they are apart from each other and sorted as "dir/". */
+/* The nested directories, outermost ones only, so that they are apart from each other and sorted as
+ * "dir/". */
 static uint32_t outermost(struct vx_strs nested, const char **ret)
 {
 	if (!nested.n)
@@ -135,13 +143,15 @@ static bool never_input(const struct vx_keyer *k, const struct vx_file *f)
 		return true;
 	for (const char *p = f->path; p; p = strchr(p, '/')) {
 		p += *p == '/';
-		if (p[0] == '.' && ((strncmp(p, ".vx", 3) == 0 && (p[3] == '/' || !p[3])) || (strncmp(p, ".git", 4) == 0 && (p[4] == '/' || !p[4]))))
+		if (p[0] == '.' && ((strncmp(p, ".vx", 3) == 0 && (p[3] == '/' || !p[3])) ||
+					   (strncmp(p, ".git", 4) == 0 && (p[4] == '/' || !p[4]))))
 			return true;
 	}
 	return false;
 }
 
-void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nested, const struct vx_files *table, struct vx_files *ret)
+void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nested,
+	const struct vx_files *table, struct vx_files *ret)
 {
 	const struct vx_project *p = &k->ws->projects[project];
 	uint32_t lo, hi, at = 0;
@@ -150,7 +160,8 @@ void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nest
 	uint32_t n = with_nested ? 0 : outermost(p->nested, nested);
 	for (uint32_t i = lo; i < hi; i++) {
 		struct vx_file *f = table->v[i];
-		while (at < n && !below(f->path, nested[at], strlen(nested[at])) && slash_cmp(&nested[at], &f->path) < 0)
+		while (at < n && !below(f->path, nested[at], strlen(nested[at])) &&
+			slash_cmp(&nested[at], &f->path) < 0)
 			at++;
 		if (at < n && below(f->path, nested[at], strlen(nested[at])))
 			continue;
@@ -171,32 +182,38 @@ static bool is_own_output(const struct pick *p, const struct vx_file *f)
 {
 	if (p->dg->decl->dialect == VX_DIALECT_TURBO && f->tracked)
 		return false;
-	bool in_project = !p->strip || (strncmp(f->path, p->project_dir, p->strip - 1) == 0 && f->path[p->strip - 1] == '/');
+	bool in_project = !p->strip || (strncmp(f->path, p->project_dir, p->strip - 1) == 0 &&
+					       f->path[p->strip - 1] == '/');
 	if (in_project && vx_globset_match(p->dg->outs, f->path + p->strip, f->len - p->strip))
 		return true;
 	return vx_globset_match(p->dg->ws_outs, f->path, f->len);
 }
 
 /* Entry by entry: the literal prefix makes each a range of the sorted table. */
-static void pick_by_globs(const struct pick *p, const struct vx_globset *set, const struct vx_files *from, const char *base, struct vx_arena *a,
+static void pick_by_globs(const struct pick *p, const struct vx_globset *set,
+	const struct vx_files *from, const char *base, struct vx_arena *a,
 	struct vx_strlist *ret_empty)
 {
 	size_t strip = vx_key_dir_is_root(base) ? 0 : strlen(base) + 1;
 	for (uint32_t i = 0; i < vx_globset_count(set); i++) {
 		const char *prefix = vx_globset_prefix(set, i);
-		const char *dir = strip ? (*prefix ? vx_arena_printf(a, "%s/%s", base, prefix) : base) : prefix;
+		const char *dir =
+			strip ? (*prefix ? vx_arena_printf(a, "%s/%s", base, prefix) : base)
+			      : prefix;
 		uint32_t lo, hi;
 		bool any = false;
 		vx_files_below(from, dir, &lo, &hi);
 		struct vx_file *itself = *dir ? vx_files_find(from, dir) : NULL;
-		if (itself && itself->len >= strip && vx_globset_match_one(set, i, itself->path + strip, itself->len - strip)) {
+		if (itself && itself->len >= strip &&
+			vx_globset_match_one(set, i, itself->path + strip, itself->len - strip)) {
 			any = !is_own_output(p, itself);
 			if (any)
 				vx_files_add(p->ret, itself);
 		}
 		for (uint32_t j = lo; j < hi; j++) {
 			struct vx_file *f = from->v[j];
-			if (!vx_globset_match_one(set, i, f->path + strip, f->len - strip) || is_own_output(p, f))
+			if (!vx_globset_match_one(set, i, f->path + strip, f->len - strip) ||
+				is_own_output(p, f))
 				continue;
 			any = true;
 			vx_files_add(p->ret, f);
@@ -209,16 +226,20 @@ static void pick_by_globs(const struct pick *p, const struct vx_globset *set, co
 static void pick_all(const struct pick *p, const struct vx_files *own)
 {
 	for (uint32_t i = 0; i < own->n; i++)
-		if (!vx_globset_negates(p->dg->files, own->v[i]->path + p->strip, own->v[i]->len - p->strip) && !is_own_output(p, own->v[i]))
+		if (!vx_globset_negates(
+			    p->dg->files, own->v[i]->path + p->strip, own->v[i]->len - p->strip) &&
+			!is_own_output(p, own->v[i]))
 			vx_files_add(p->ret, own->v[i]);
 }
 
-/* Turborepo counts tracked files that match `outputs` among the inputs even where `inputs` does not name them: a committed output that is edited is a change. */
+/* Turborepo counts tracked files that match `outputs` among the inputs even where `inputs` does not
+ * name them: a committed output that is edited is a change. */
 static void pick_tracked_outputs(const struct pick *p, const struct vx_files *own)
 {
 	for (uint32_t i = 0; i < own->n; i++) {
 		struct vx_file *f = own->v[i];
-		if (f->tracked && vx_globset_match(p->dg->outs, f->path + p->strip, f->len - p->strip))
+		if (f->tracked &&
+			vx_globset_match(p->dg->outs, f->path + p->strip, f->len - p->strip))
 			vx_files_add(p->ret, f);
 	}
 }
@@ -245,13 +266,17 @@ static int pick_up(const struct pick *p, const struct vx_files *table, struct vx
 	return r;
 }
 
-int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, const struct vx_files *table, const struct vx_files *own,
-	struct vx_files *ret, struct vx_arena *a, struct vx_strlist *ret_empty)
+int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
+	const struct vx_files *table, const struct vx_files *own, struct vx_files *ret,
+	struct vx_arena *a, struct vx_strlist *ret_empty)
 {
 	const struct vx_task *t = &k->g->tasks[task];
 	const struct vx_task_decl *d = t->decl;
 	const char *dir = k->ws->projects[t->project].dir;
-	struct pick p = {.dg = dg, .project_dir = dir, .strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1, .ret = ret};
+	struct pick p = {.dg = dg,
+		.project_dir = dir,
+		.strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1,
+		.ret = ret};
 	if (!d->has_exec)
 		return 0;
 	if (!d->has_cache) {
@@ -291,7 +316,8 @@ static void add_root(struct vx_strlist *l, struct vx_arena *a, const char *dir)
 	vx_strlist_add(l, a, dir);
 }
 
-void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_strlist *ret)
+void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
+	struct vx_arena *a, struct vx_strlist *ret)
 {
 	const struct vx_task *t = &k->g->tasks[task];
 	const struct vx_task_decl *d = t->decl;
@@ -302,11 +328,19 @@ void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct de
 		add_root(ret, a, dir);
 	for (uint32_t i = 0; d->has_cache && i < vx_globset_count(dg->files); i++) {
 		const char *prefix = vx_globset_prefix(dg->files, i);
-		add_root(ret, a, vx_key_dir_is_root(dir) ? prefix : *prefix ? vx_arena_printf(a, "%s/%s", dir, prefix) : dir);
+		add_root(ret, a,
+			vx_key_dir_is_root(dir) ? prefix
+			: *prefix               ? vx_arena_printf(a, "%s/%s", dir, prefix)
+						: dir);
 	}
-	for (uint32_t i = 0; d->has_cache && d->dialect == VX_DIALECT_TURBO && i < vx_globset_count(dg->outs); i++) {
+	for (uint32_t i = 0;
+		d->has_cache && d->dialect == VX_DIALECT_TURBO && i < vx_globset_count(dg->outs);
+		i++) {
 		const char *prefix = vx_globset_prefix(dg->outs, i);
-		add_root(ret, a, vx_key_dir_is_root(dir) ? prefix : *prefix ? vx_arena_printf(a, "%s/%s", dir, prefix) : dir);
+		add_root(ret, a,
+			vx_key_dir_is_root(dir) ? prefix
+			: *prefix               ? vx_arena_printf(a, "%s/%s", dir, prefix)
+						: dir);
 	}
 	for (uint32_t i = 0; d->has_cache && i < vx_globset_count(dg->ws_files); i++)
 		add_root(ret, a, vx_globset_prefix(dg->ws_files, i));
@@ -328,11 +362,13 @@ static int found(void *arg, const struct vx_glob_hit *h)
 	if (h->type != VX_GLOB_FILE && h->type != VX_GLOB_LINK)
 		return 0;
 	struct vx_file *f = vx_arena_alloc(w->a, sizeof *f);
-	f->path = vx_key_dir_is_root(w->base) ? vx_arena_strndup(w->a, h->path, h->len) : vx_arena_printf(w->a, "%s/%s", w->base, h->path);
+	f->path = vx_key_dir_is_root(w->base) ? vx_arena_strndup(w->a, h->path, h->len)
+					      : vx_arena_printf(w->a, "%s/%s", w->base, h->path);
 	f->len = (uint32_t)strlen(f->path);
 	if (vx_files_find(&w->had, f->path) || is_own_output(&w->p, f) || never_input(w->k, f))
 		return 0;
-	int r = vx_identity_look(vx_source_fd(w->k->src), f->path, vx_source_trusts_exec(w->k->src), f);
+	int r = vx_identity_look(
+		vx_source_fd(w->k->src), f->path, vx_source_trusts_exec(w->k->src), f);
 	if (r == 0)
 		vx_files_add(w->p.ret, f);
 	return r == -ENOENT ? 0 : r;
@@ -361,7 +397,8 @@ static bool is_made(struct vx_keyer *k, const char *path)
 		if (!t->decl->has_cache || vx_key_globs(k, t->decl, &dg, NULL) < 0)
 			continue;
 		if (vx_globset_match(dg->ws_outs, path, len) ||
-			(n < len && (!n || below(path, dir, n - 1)) && vx_globset_match(dg->outs, path + n, len - n)))
+			(n < len && (!n || below(path, dir, n - 1)) &&
+				vx_globset_match(dg->outs, path + n, len - n)))
 			return true;
 	}
 	return false;
@@ -369,7 +406,8 @@ static bool is_made(struct vx_keyer *k, const char *path)
 
 static bool may_be_followed_to(struct walked *w, const struct vx_file *f)
 {
-	return !is_own_output(&w->p, f) && !never_input(w->k, f) && (vx_source_tracked(w->k->src, f->path) || !is_made(w->k, f->path));
+	return !is_own_output(&w->p, f) && !never_input(w->k, f) &&
+	       (vx_source_tracked(w->k->src, f->path) || !is_made(w->k, f->path));
 }
 
 static int follow_to_file(struct walked *w, const char *rel)
@@ -379,7 +417,8 @@ static int follow_to_file(struct walked *w, const char *rel)
 	f->len = (uint32_t)strlen(rel);
 	if (!may_be_followed_to(w, f))
 		return 0;
-	int r = vx_identity_look(vx_source_fd(w->k->src), f->path, vx_source_trusts_exec(w->k->src), f);
+	int r = vx_identity_look(
+		vx_source_fd(w->k->src), f->path, vx_source_trusts_exec(w->k->src), f);
 	if (r == 0)
 		vx_files_add(w->p.ret, f);
 	return r == -ENOENT ? 0 : r;
@@ -409,10 +448,13 @@ static int follow(struct walked *w, const char *link, struct vx_map *seen)
 	const char *rel = vx_path_below(real, w->k->ws->root);
 	if (!rel || !*rel || !vx_map_puts(seen, vx_arena_strdup(w->a, rel), 0))
 		return 0;
-	return S_ISREG(st.st_mode) ? follow_to_file(w, rel) : S_ISDIR(st.st_mode) ? follow_to_directory(w, rel) : 0;
+	return S_ISREG(st.st_mode)   ? follow_to_file(w, rel)
+	       : S_ISDIR(st.st_mode) ? follow_to_directory(w, rel)
+				     : 0;
 }
 
-/* Turborepo hashes the bytes that a link leads to, in its package or not. Here they are inputs by their own path, as far as they lie in the workspace. */
+/* Turborepo hashes the bytes that a link leads to, in its package or not. Here they are inputs by
+ * their own path, as far as they lie in the workspace. */
 static int follow_links(struct walked *w)
 {
 	struct vx_files *ret = w->p.ret;
@@ -425,19 +467,27 @@ static int follow_links(struct walked *w)
 	return r;
 }
 
-/* What turbo's `inputs` names is taken from the file system, ignored by git or not; $TURBO_DEFAULT$ beside it does not change that. */
-int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_files *ret, struct vx_err *err)
+/* What turbo's `inputs` names is taken from the file system, ignored by git or not; $TURBO_DEFAULT$
+ * beside it does not change that. */
+int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
+	struct vx_arena *a, struct vx_files *ret, struct vx_err *err)
 {
 	const struct vx_task *t = &k->g->tasks[task];
 	const char *dir = k->ws->projects[t->project].dir;
-	bool any = !vx_globset_empty(dg->files) || !vx_globset_empty(dg->ws_files) || dg->up_files.n;
+	bool any =
+		!vx_globset_empty(dg->files) || !vx_globset_empty(dg->ws_files) || dg->up_files.n;
 	if (t->decl->dialect != VX_DIALECT_TURBO || !t->decl->has_cache)
 		return 0;
 	struct walked w = {.k = k, .a = a};
-	w.p = (struct pick){.dg = dg, .project_dir = dir, .strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1, .ret = ret};
+	w.p = (struct pick){.dg = dg,
+		.project_dir = dir,
+		.strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1,
+		.ret = ret};
 	struct vx_globset *up;
 	if (any && ret->n)
-		w.had = (struct vx_files){.v = vx_arena_dup(a, ret->v, ret->n * sizeof(struct vx_file *)), .n = ret->n};
+		w.had = (struct vx_files){
+			.v = vx_arena_dup(a, ret->v, ret->n * sizeof(struct vx_file *)),
+			.n = ret->n};
 	int r = walk_set(&w, dg->files, dir);
 	if (r == 0)
 		r = walk_set(&w, dg->ws_files, ".");
@@ -448,5 +498,7 @@ int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs
 	}
 	if (r == 0)
 		r = follow_links(&w);
-	return r < 0 ? vx_err_set(err, r, "inputs of %s: %s cannot be listed: %s", t->id, dir, vx_strerror(r)) : 0;
+	return r < 0 ? vx_err_set(err, r, "inputs of %s: %s cannot be listed: %s", t->id, dir,
+			       vx_strerror(r))
+		     : 0;
 }

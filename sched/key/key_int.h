@@ -1,5 +1,5 @@
-/* Inside of a keyer. keyer.c (life, compute), inputs.c (which files), encode.c (the parts), fixed.c (fingerprint and globals), stable.c (the gate),
- * recheck.c, probe.c (runtime commands). */
+/* Inside of a keyer. keyer.c (life, compute), inputs.c (which files), encode.c (the parts), fixed.c
+ * (fingerprint and globals), stable.c (the gate), recheck.c, probe.c (runtime commands). */
 #ifndef VX_KEY_INT_H
 #define VX_KEY_INT_H
 
@@ -22,7 +22,8 @@ struct decl_globs {
 	struct vx_strs up_files; /* turbo: entries of `files` that begin with ".." */
 };
 
-/* What a project holds: tracked and untracked files, without what no input set has. Two of a kind: vx leaves nested projects out, turbo does not. */
+/* What a project holds: tracked and untracked files, without what no input set has. Two of a kind:
+ * vx leaves nested projects out, turbo does not. */
 struct own_files {
 	uint32_t generation; /* of the table it was made from; 0 none */
 	struct vx_files files;
@@ -75,8 +76,9 @@ struct record {
 	struct vx_key_input manifest; /* the project's package.json; mode 0 when there was none */
 	bool thin;                    /* taken over: inputs not listed yet */
 	bool moved;                   /* taken over, and listed since with another outcome */
-	bool links;                   /* links are followed: what it answers for lies outside of what its globs reach */
-	struct fixed_file behind;     /* where that is a link: the bytes it leads to */
+	/* links are followed: what it answers for lies outside of what its globs reach */
+	bool links;
+	struct fixed_file behind; /* where that is a link: the bytes it leads to */
 };
 
 /* A file's bytes, links followed; not `present` when there is none. */
@@ -112,18 +114,23 @@ struct vx_keyer {
 	struct global_walk {
 		pthread_mutex_t lock;
 		struct vx_arena a;
-		struct vx_strs paths; /* what globalDependencies match, sorted, by the last walk of a recheck ... */
-		uint64_t ended_ns;    /* ... that ended then (0: there is none), and took so long */
+		/* what globalDependencies match, sorted, by the last walk of a recheck ... */
+		struct vx_strs paths;
+		uint64_t ended_ns; /* ... that ended then (0: there is none), and took so long */
 		uint64_t took_ns;
 	} walk;
 	struct absent {
 		pthread_mutex_t lock;
-		const struct fixed_round *round; /* the files of this that `mask` names were not there, and no link either ... */
-		struct vx_fstat root;            /* ... while the root had this stat, which was old enough */
+		/* the files of this that `mask` names were not there, and no link either ... */
+		const struct fixed_round *round;
+		/* ... while the root had this stat, which was old enough */
+		struct vx_fstat root;
 		uint32_t mask;
 	} absent;
-	struct vx_map elsewhere;    /* empty.c: turbo's entries -> 1 finds something in some package, 0 nowhere */
-	uint8_t *stable;            /* by task: 0 unknown, 1 yes, 2 preliminary; filled by stable.c */
+	/* empty.c: turbo's entries -> 1 finds something in some package, 0 nowhere */
+	struct vx_map elsewhere;
+	/* by task: 0 unknown, 1 yes, 2 preliminary; filled by stable.c */
+	uint8_t *stable;
 	struct vx_seed_state *seed; /* seed.c; NULL without a snapshot */
 	struct vx_keyer_stats st;
 };
@@ -132,30 +139,41 @@ struct vx_keyer {
 const struct vx_files *vx_key_own(struct vx_keyer *k, uint32_t project, bool with_nested);
 
 /* inputs.c */
-int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct decl_globs **ret, struct vx_err *err);
-/* The input files of a task out of `table` (which need not hold more than the task can reach), sorted. `own`: what the project holds of it. */
-int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, const struct vx_files *table, const struct vx_files *own,
-	struct vx_files *ret, struct vx_arena *a, struct vx_strlist *ret_empty);
-void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nested, const struct vx_files *table, struct vx_files *ret);
-/* Directories (root-relative, "" the root) that hold every possible input of the task; none inside another. */
-void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_strlist *ret);
-/* Turbo: files that the globs select on disk, ignored by git or not, and what the links among all of them lead to. */
-int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg, struct vx_arena *a, struct vx_files *ret, struct vx_err *err);
+int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct decl_globs **ret,
+	struct vx_err *err);
+/* The input files of a task out of `table` (which need not hold more than the task can reach),
+ * sorted. `own`: what the project holds of it. */
+int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
+	const struct vx_files *table, const struct vx_files *own, struct vx_files *ret,
+	struct vx_arena *a, struct vx_strlist *ret_empty);
+void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nested,
+	const struct vx_files *table, struct vx_files *ret);
+/* Directories (root-relative, "" the root) that hold every possible input of the task; none inside
+ * another. */
+void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
+	struct vx_arena *a, struct vx_strlist *ret);
+/* Turbo: files that the globs select on disk, ignored by git or not, and what the links among all
+ * of them lead to. */
+int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
+	struct vx_arena *a, struct vx_files *ret, struct vx_err *err);
 
 /* fixed.c: the fingerprint and turbo's globals. */
 extern const char *const vx_fingerprint_names[N_FINGERPRINT];
-int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err);                                       /* a new round if anything changed */
-int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *r, char *ret_what, size_t cap); /* 0, 1, -errno; any thread */
+/* a new round if anything changed */
+int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err);
+/* 0, 1, -errno; any thread */
+int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *r, char *ret_what, size_t cap);
 
 /* probe.c */
-int vx_key_probe(
-	struct vx_keyer *k, const char *cwd_rel, const char *command, const struct probe_result **ret, const char *task_id, struct vx_err *err);
+int vx_key_probe(struct vx_keyer *k, const char *cwd_rel, const char *command,
+	const struct probe_result **ret, const char *task_id, struct vx_err *err);
 
 /* encode.c */
 int vx_key_encode(struct vx_keyer *k, uint32_t task, struct record *r, struct vx_err *err);
 
 /* stable.c */
-enum vx_reach vx_key_reach(struct vx_keyer *k, uint32_t task, bool *ret_fingerprint); /* write reach, `cache` ignored */
+/* write reach, `cache` ignored */
+enum vx_reach vx_key_reach(struct vx_keyer *k, uint32_t task, bool *ret_fingerprint);
 
 /* recheck.c: has this input moved? 0, 1, -errno. Any thread. */
 int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const struct vx_keyer_opts *o, struct vx_keyer **ret, struct vx_err *err)
+int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
+	const struct vx_keyer_opts *o, struct vx_keyer **ret, struct vx_err *err)
 {
 	struct vx_keyer *k = vx_xcalloc(1, sizeof *k);
 	k->ws = ws;
@@ -27,7 +28,8 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g, const 
 		k->cache_rel = rel && *rel ? vx_arena_strdup(&k->a, rel) : NULL;
 	}
 	k->src = vx_ahead_take(o->ahead);
-	int r = k->src ? vx_source_adopt(k->src, o->memory, err) : vx_source_open(ws->root, k->o.threads, o->memory, &k->src, err);
+	int r = k->src ? vx_source_adopt(k->src, o->memory, err)
+		       : vx_source_open(ws->root, k->o.threads, o->memory, &k->src, err);
 	if (r == 0)
 		r = vx_source_list(k->src, "", &k->a, &k->table, err);
 	if (r == 0)
@@ -78,8 +80,11 @@ void vx_keyer_free(struct vx_keyer *k)
 static void keep_identities(const struct vx_files *old, struct vx_files *now)
 {
 	for (uint32_t i = 0; i < now->n; i++) {
-		struct vx_file *f = now->v[i], *was = f->has_oid ? NULL : vx_files_find(old, f->path);
-		if (was && was->has_oid && was->mode == f->mode && vx_fstat_equal(&was->st, &f->st) && !vx_fstat_racy(&was->st, was->looked_ns)) {
+		struct vx_file *f = now->v[i],
+			       *was = f->has_oid ? NULL : vx_files_find(old, f->path);
+		if (was && was->has_oid && was->mode == f->mode &&
+			vx_fstat_equal(&was->st, &f->st) &&
+			!vx_fstat_racy(&was->st, was->looked_ns)) {
 			f->oid = was->oid;
 			f->has_oid = true;
 			f->hashed = was->hashed;
@@ -161,7 +166,8 @@ static void hash_one(void *arg, uint32_t i)
 {
 	struct hashing *h = arg;
 	struct vx_file *f = h->v[i];
-	int r = vx_identity_take(vx_source_fd(h->k->src), f->path, vx_source_kind(h->k->src), vx_source_trusts_exec(h->k->src), f);
+	int r = vx_identity_take(vx_source_fd(h->k->src), f->path, vx_source_kind(h->k->src),
+		vx_source_trusts_exec(h->k->src), f);
 	int zero = 0;
 	if (r == -ENOENT)
 		f->mode = 0; /* gone meanwhile */
@@ -170,7 +176,8 @@ static void hash_one(void *arg, uint32_t i)
 }
 
 /* Identities of the chosen files; what has vanished drops out. */
-static int identify(struct vx_keyer *k, const char *task_id, struct vx_files *chosen, struct vx_err *err)
+static int identify(
+	struct vx_keyer *k, const char *task_id, struct vx_files *chosen, struct vx_err *err)
 {
 	struct vx_files todo = {0};
 	for (uint32_t i = 0; i < chosen->n; i++)
@@ -184,7 +191,8 @@ static int identify(struct vx_keyer *k, const char *task_id, struct vx_files *ch
 	vx_files_free(&todo);
 	int r = atomic_load(&h.first_error);
 	if (r < 0) {
-		vx_err_set(err, r, "%s: input %s cannot be read: %s", task_id, atomic_load(&h.culprit)->path,
+		vx_err_set(err, r, "%s: input %s cannot be read: %s", task_id,
+			atomic_load(&h.culprit)->path,
 			r == -EBUSY ? "it keeps changing" : vx_strerror(r));
 		if (r == -EBUSY)
 			vx_err_fix(err, "stop what writes to it, or take it out of the inputs");
@@ -199,8 +207,8 @@ static int identify(struct vx_keyer *k, const char *task_id, struct vx_files *ch
 }
 
 /* A literal that selects nothing is an error when git ignores it: it could never be seen. */
-static int check_literals(struct vx_keyer *k, const struct vx_task *t, const struct vx_globset *set, const char *dir, const struct vx_strlist *empty,
-	struct vx_err *err)
+static int check_literals(struct vx_keyer *k, const struct vx_task *t, const struct vx_globset *set,
+	const char *dir, const struct vx_strlist *empty, struct vx_err *err)
 {
 	if (t->decl->dialect == VX_DIALECT_TURBO)
 		return 0;
@@ -214,8 +222,9 @@ static int check_literals(struct vx_keyer *k, const struct vx_task *t, const str
 		if (r < 0)
 			return r;
 		if (ignored) {
-			vx_err_set(
-				err, -EINVAL, "%s: cache.inputs names \"%s\", which git ignores, so a change of it would never be seen", t->id, text);
+			vx_err_set(err, -EINVAL,
+				"%s: cache.inputs names \"%s\", which git ignores, so a change of it would never be seen",
+				t->id, text);
 			vx_err_fix(err, "take it out of the inputs, or out of .gitignore");
 			return -EINVAL;
 		}
@@ -224,26 +233,31 @@ static int check_literals(struct vx_keyer *k, const struct vx_task *t, const str
 }
 
 /* The records' input arrays: tasks of a project that chose the same files share one. */
-static const struct vx_key_input *input_array(struct vx_keyer *k, uint32_t project, const struct vx_files *chosen)
+static const struct vx_key_input *input_array(
+	struct vx_keyer *k, uint32_t project, const struct vx_files *chosen)
 {
 	static const struct vx_key_input none[1];
 	struct project_state *p = &k->projects[project];
 	if (!chosen->n)
 		return none;
 	for (uint32_t i = 0; i < p->n_lists; i++)
-		if (p->lists[i].n == chosen->n && !memcmp(p->lists[i].files, chosen->v, chosen->n * sizeof chosen->v[0]))
+		if (p->lists[i].n == chosen->n &&
+			!memcmp(p->lists[i].files, chosen->v, chosen->n * sizeof chosen->v[0]))
 			return p->lists[i].inputs;
 	struct vx_key_input *v = vx_arena_array(&k->a, chosen->n + 1, sizeof *v);
 	for (uint32_t i = 0; i < chosen->n; i++)
 		vx_key_input_of(chosen->v[i], &v[i]);
 	if (p->n_lists < VX_MAX_SHARED_LISTS) {
 		p->lists = vx_xrealloc(p->lists, (p->n_lists + 1) * sizeof *p->lists);
-		p->lists[p->n_lists++] = (struct input_list){vx_arena_dup(&k->a, chosen->v, chosen->n * sizeof(struct vx_file *)), chosen->n, v};
+		p->lists[p->n_lists++] = (struct input_list){
+			vx_arena_dup(&k->a, chosen->v, chosen->n * sizeof(struct vx_file *)),
+			chosen->n, v};
 	}
 	return v;
 }
 
-static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, struct record **ret, struct vx_err *err)
+static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, struct record **ret,
+	struct vx_err *err)
 {
 	const struct vx_task *t = &k->g->tasks[task];
 	const char *dir = k->ws->projects[t->project].dir;
@@ -251,7 +265,9 @@ static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, s
 	struct vx_strlist empty = {0};
 	int r = vx_key_globs(k, t->decl, &dg, err);
 	if (r == 0)
-		r = vx_key_select(k, task, dg, &k->table, vx_key_own(k, t->project, t->decl->dialect == VX_DIALECT_TURBO), chosen, &k->a, &empty);
+		r = vx_key_select(k, task, dg, &k->table,
+			vx_key_own(k, t->project, t->decl->dialect == VX_DIALECT_TURBO), chosen,
+			&k->a, &empty);
 	if (r == 0)
 		r = vx_key_walk_turbo(k, task, dg, &k->a, chosen, err);
 	if (r < 0)
@@ -273,13 +289,16 @@ static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, s
 	rec->pub.n_inputs = chosen->n;
 	rec->pub.empty_globs = vx_strlist_done(&empty);
 	rec->fixed = k->fixed;
-	for (uint32_t i = 0; t->decl->dialect == VX_DIALECT_TURBO && t->decl->has_cache && i < chosen->n && !rec->links; i++)
+	for (uint32_t i = 0; t->decl->dialect == VX_DIALECT_TURBO && t->decl->has_cache &&
+			     i < chosen->n && !rec->links;
+		i++)
 		rec->links = (chosen->v[i]->mode & 0170000) == 0120000;
 	*ret = rec;
 	return vx_key_encode(k, task, rec, err);
 }
 
-int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record **ret, struct vx_err *err)
+int vx_key_compute(
+	struct vx_keyer *k, uint32_t task, const struct vx_key_record **ret, struct vx_err *err)
 {
 	int r = freshen(k, err);
 	if (r < 0)
@@ -301,7 +320,8 @@ int vx_key_compute(struct vx_keyer *k, uint32_t task, const struct vx_key_record
 	return 0;
 }
 
-/* The key stays what it was: it has been probed, and dependents fold it. Where the files say otherwise by now, the result is not to be saved. */
+/* The key stays what it was: it has been probed, and dependents fold it. Where the files say
+ * otherwise by now, the result is not to be saved. */
 int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err)
 {
 	struct record *rec = k->records[task], *full = NULL;

@@ -28,9 +28,11 @@ int vx_listing_read(int fd, struct vx_listing *l, uint32_t *ret_names)
 			l->bytes = vx_xrealloc(l->bytes, l->cap);
 		}
 		for (long at = 0; at < got;) {
-			const struct dirent64 *e = (const struct dirent64 *)(const void *)(raw + at);
+			const struct dirent64 *e =
+				(const struct dirent64 *)(const void *)(raw + at);
 			at += e->d_reclen;
-			if (e->d_name[0] == '.' && (!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
+			if (e->d_name[0] == '.' &&
+				(!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
 				continue;
 			size_t n = strlen(e->d_name) + 1;
 			l->bytes[l->n++] = (char)e->d_type;
@@ -63,7 +65,8 @@ uint32_t vx_listing_special(const struct vx_dir_memory *d)
 
 static int name_cmp(const void *x, const void *y)
 {
-	return strcmp(*(const char *const *)x + 1, *(const char *const *)y + 1); /* behind the type */
+	/* behind the type */
+	return strcmp(*(const char *const *)x + 1, *(const char *const *)y + 1);
 }
 
 const char *vx_listing_sorted(const struct vx_dir_memory *d, struct vx_arena *a)

@@ -1,4 +1,5 @@
-/* Memories of the worktree. See memory.h. Numbers are of this machine's byte order: a store is not moved between them. */
+/* Memories of the worktree. See memory.h. Numbers are of this machine's byte order: a store is not
+ * moved between them. */
 #include "memory.h"
 
 #include "vx/buf.h"
@@ -62,7 +63,8 @@ static bool parse(struct vx_wtmem *m, const char *blob, size_t n)
 {
 	const struct header *h = (const void *)blob;
 	const char *p = blob + sizeof *h, *end = blob + n;
-	if (n < sizeof *h || h->magic != MAGIC || h->n_dirs > n / sizeof(struct dir_record) || h->n_ids > n / sizeof(struct id_record))
+	if (n < sizeof *h || h->magic != MAGIC || h->n_dirs > n / sizeof(struct dir_record) ||
+		h->n_ids > n / sizeof(struct id_record))
 		return false;
 	m->attrs = h->attrs;
 	m->dirs = vx_xcalloc(h->n_dirs + 1, sizeof *m->dirs);
@@ -70,7 +72,8 @@ static bool parse(struct vx_wtmem *m, const char *blob, size_t n)
 	for (uint32_t i = 0; i < h->n_dirs; i++) {
 		const struct dir_record *r = (const void *)p;
 		if ((size_t)(end - p) < sizeof *r || r->total % 8 || r->total > (size_t)(end - p) ||
-			sizeof *r + r->path_len + 1ULL + r->bytes > r->total || dir_path(r)[r->path_len] ||
+			sizeof *r + r->path_len + 1ULL + r->bytes > r->total ||
+			dir_path(r)[r->path_len] ||
 			!sane_names(dir_path(r) + r->path_len + 1, r->bytes, r->n_names))
 			return false;
 		m->dirs[m->n_dirs++] = r;
@@ -78,8 +81,9 @@ static bool parse(struct vx_wtmem *m, const char *blob, size_t n)
 	}
 	for (uint32_t i = 0; i < h->n_ids; i++) {
 		const struct id_record *r = (const void *)p;
-		if ((size_t)(end - p) < sizeof *r || r->total % 8 || r->total > (size_t)(end - p) || sizeof *r + r->path_len + 1ULL > r->total ||
-			id_path(r)[r->path_len] || r->oid_n > 32)
+		if ((size_t)(end - p) < sizeof *r || r->total % 8 || r->total > (size_t)(end - p) ||
+			sizeof *r + r->path_len + 1ULL > r->total || id_path(r)[r->path_len] ||
+			r->oid_n > 32)
 			return false;
 		m->ids[m->n_ids++] = r;
 		p += r->total;
@@ -93,7 +97,8 @@ struct vx_wtmem *vx_wtmem_load(const struct vx_key_memory *km, const char *root,
 	struct vx_wtmem *m = vx_xcalloc(1, sizeof *m);
 	void *blob;
 	size_t n;
-	if (km && km->get(km->self, "worktree", root, strlen(root), a, &blob, &n) == 0 && ((uintptr_t)blob % 8 != 0 || !parse(m, blob, n))) {
+	if (km && km->get(km->self, "worktree", root, strlen(root), a, &blob, &n) == 0 &&
+		((uintptr_t)blob % 8 != 0 || !parse(m, blob, n))) {
 		free(m->dirs);
 		free(m->ids);
 		*m = (struct vx_wtmem){0};
@@ -118,7 +123,10 @@ bool vx_wtmem_dir(const struct vx_wtmem *m, const char *path, size_t len, struct
 		const struct dir_record *r = m->dirs[mid];
 		int c = strcmp(dir_path(r), path);
 		if (c == 0) {
-			*ret = (struct vx_dir_memory){.st = r->st, .n_names = r->n_names, .bytes = r->bytes, .names = dir_path(r) + r->path_len + 1};
+			*ret = (struct vx_dir_memory){.st = r->st,
+				.n_names = r->n_names,
+				.bytes = r->bytes,
+				.names = dir_path(r) + r->path_len + 1};
 			return true;
 		}
 		if (c < 0)
@@ -137,7 +145,8 @@ bool vx_wtmem_attrs(const struct vx_wtmem *m, struct vx_wtmem_attrs *ret)
 	return m->loaded;
 }
 
-bool vx_wtmem_id(const struct vx_wtmem *m, const char *path, size_t len, enum vx_oid_kind kind, const struct vx_fstat *st, struct vx_oid *ret)
+bool vx_wtmem_id(const struct vx_wtmem *m, const char *path, size_t len, enum vx_oid_kind kind,
+	const struct vx_fstat *st, struct vx_oid *ret)
 {
 	uint32_t lo = 0, hi = m->n_ids;
 	(void)len;
@@ -207,7 +216,8 @@ void vx_wtmem_not_all(struct vx_wtmem_writer *w)
 	w->not_all = true;
 }
 
-bool vx_wtmem_each_dir(const struct vx_wtmem_writer *w, bool (*each)(void *arg, const char *path, const struct vx_dir_memory *d), void *arg)
+bool vx_wtmem_each_dir(const struct vx_wtmem_writer *w,
+	bool (*each)(void *arg, const char *path, const struct vx_dir_memory *d), void *arg)
 {
 	bool all = !w->not_all;
 	for (uint32_t i = 0; i < w->n_dirs && all; i++)
@@ -229,20 +239,23 @@ void vx_wtmem_add_id(struct vx_wtmem_writer *w, const struct vx_file *f)
 
 bool vx_wtmem_same(const struct vx_wtmem *m, const struct vx_wtmem_writer *w)
 {
-	if (m->n_dirs != w->n_dirs || m->n_ids != w->n_ids || m->attrs.places != w->attrs.places || m->attrs.distrust_ns != w->attrs.distrust_ns)
+	if (m->n_dirs != w->n_dirs || m->n_ids != w->n_ids || m->attrs.places != w->attrs.places ||
+		m->attrs.distrust_ns != w->attrs.distrust_ns)
 		return false;
 	for (uint32_t i = 0; i < w->n_dirs; i++) {
 		struct vx_dir_memory d;
 		const struct vx_dir_memory *now = &w->dirs[i].d;
 		if (!vx_wtmem_dir(m, w->dirs[i].path, strlen(w->dirs[i].path), &d))
 			return false;
-		if (d.names != now->names && (!vx_fstat_equal(&d.st, &now->st) || d.n_names != now->n_names || d.bytes != now->bytes ||
-						     memcmp(d.names, now->names, d.bytes) != 0))
+		if (d.names != now->names &&
+			(!vx_fstat_equal(&d.st, &now->st) || d.n_names != now->n_names ||
+				d.bytes != now->bytes || memcmp(d.names, now->names, d.bytes) != 0))
 			return false;
 	}
 	for (uint32_t i = 0; i < w->n_ids; i++) {
 		struct vx_oid id;
-		if (!vx_wtmem_id(m, w->ids[i]->path, w->ids[i]->len, (enum vx_oid_kind)w->ids[i]->oid.n, &w->ids[i]->st, &id))
+		if (!vx_wtmem_id(m, w->ids[i]->path, w->ids[i]->len,
+			    (enum vx_oid_kind)w->ids[i]->oid.n, &w->ids[i]->st, &id))
 			return false;
 	}
 	return true;
@@ -255,7 +268,8 @@ static int listed_cmp(const void *a, const void *b)
 
 static int id_cmp(const void *a, const void *b)
 {
-	return strcmp((*(const struct vx_file *const *)a)->path, (*(const struct vx_file *const *)b)->path);
+	return strcmp((*(const struct vx_file *const *)a)->path,
+		(*(const struct vx_file *const *)b)->path);
 }
 
 struct vx_wtseen {
@@ -281,7 +295,8 @@ void vx_wtmem_seen_free(struct vx_wtseen *s)
 
 bool vx_wtmem_seen_dir(const struct vx_wtseen *s, const char *path, struct vx_dir_memory *ret)
 {
-	const struct listed want = {.path = path}, *at = bsearch(&want, s->v, s->n, sizeof *s->v, listed_cmp);
+	const struct listed want = {.path = path},
+			    *at = bsearch(&want, s->v, s->n, sizeof *s->v, listed_cmp);
 	if (at)
 		*ret = at->d;
 	return at != NULL;
@@ -296,7 +311,8 @@ static void pad(struct vx_buf *b)
 int vx_wtmem_store(struct vx_wtmem_writer *w, const struct vx_key_memory *m, const char *root)
 {
 	struct vx_buf b = VX_BUF(MAX_MEMORY_BYTES);
-	struct header h = {.magic = MAGIC, .n_dirs = w->n_dirs, .n_ids = w->n_ids, .attrs = w->attrs};
+	struct header h = {
+		.magic = MAGIC, .n_dirs = w->n_dirs, .n_ids = w->n_ids, .attrs = w->attrs};
 	if (w->n_dirs)
 		qsort(w->dirs, w->n_dirs, sizeof *w->dirs, listed_cmp);
 	if (w->n_ids)
@@ -304,7 +320,10 @@ int vx_wtmem_store(struct vx_wtmem_writer *w, const struct vx_key_memory *m, con
 	vx_buf_add(&b, &h, sizeof h);
 	for (uint32_t i = 0; i < w->n_dirs; i++) {
 		const struct listed *l = &w->dirs[i];
-		struct dir_record r = {.st = l->d.st, .path_len = (uint32_t)strlen(l->path), .n_names = l->d.n_names, .bytes = l->d.bytes};
+		struct dir_record r = {.st = l->d.st,
+			.path_len = (uint32_t)strlen(l->path),
+			.n_names = l->d.n_names,
+			.bytes = l->d.bytes};
 		r.total = (uint32_t)((sizeof r + r.path_len + 1 + r.bytes + 7) & ~(size_t)7);
 		vx_buf_add(&b, &r, sizeof r);
 		vx_buf_add(&b, l->path, r.path_len + 1);
@@ -320,7 +339,8 @@ int vx_wtmem_store(struct vx_wtmem_writer *w, const struct vx_key_memory *m, con
 		vx_buf_add(&b, f->path, r.path_len + 1);
 		pad(&b);
 	}
-	int r = b.overflow ? -EFBIG : m->put(m->self, "worktree", root, strlen(root), vx_buf_str(&b), b.len);
+	int r = b.overflow ? -EFBIG
+			   : m->put(m->self, "worktree", root, strlen(root), vx_buf_str(&b), b.len);
 	vx_buf_free(&b);
 	return r;
 }

@@ -23,8 +23,9 @@ struct narrower {
 
 static bool is_config(const char *path)
 {
-	static const char *const names[] = {"package.json", "vx.json", "vx.jsonc", "vx.config.ts", "vx.config.mts", "vx.config.cts", "vx.config.js",
-		"vx.config.mjs", "vx.config.cjs", "turbo.json", "turbo.jsonc"};
+	static const char *const names[] = {"package.json", "vx.json", "vx.jsonc", "vx.config.ts",
+		"vx.config.mts", "vx.config.cts", "vx.config.js", "vx.config.mjs", "vx.config.cjs",
+		"turbo.json", "turbo.jsonc"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(names[i], path) == 0)
@@ -39,12 +40,15 @@ static void share_out(struct narrower *w)
 		const char *path = w->c.paths.v[i];
 		uint32_t p = vx_workspace_project_at(w->ws, path);
 		if (p != VX_MAP_NONE)
-			vx_strlist_add(&w->paths[p], w->a, vx_path_below(path, w->ws->projects[p].dir));
+			vx_strlist_add(
+				&w->paths[p], w->a, vx_path_below(path, w->ws->projects[p].dir));
 	}
 }
 
-/* The first path of the list that is one of the task's declared project inputs; `ret_taken` (may be NULL) marks every one that is. */
-static int declared(struct narrower *w, const struct vx_task_decl *t, const struct vx_strlist *paths, bool *ret_taken, const char **ret_first)
+/* The first path of the list that is one of the task's declared project inputs; `ret_taken` (may be
+ * NULL) marks every one that is. */
+static int declared(struct narrower *w, const struct vx_task_decl *t,
+	const struct vx_strlist *paths, bool *ret_taken, const char **ret_first)
 {
 	struct vx_globset *files, *outs;
 	int r = vx_globset_compile(t->cache.files, t->dialect, w->a, &files, w->err);
@@ -53,8 +57,10 @@ static int declared(struct narrower *w, const struct vx_task_decl *t, const stru
 		r = vx_globset_compile(t->cache.out_files, t->dialect, w->a, &outs, w->err);
 	for (uint32_t i = 0; r == 0 && i < paths->n; i++) {
 		const char *path = paths->v[i];
-		bool in = t->cache.default_inputs || vx_globset_match(files, path, strlen(path)), out = vx_globset_match(outs, path, strlen(path));
-		/* A task's own outputs are never its inputs. Under turbo.json they always are, when they are tracked. */
+		bool in = t->cache.default_inputs || vx_globset_match(files, path, strlen(path)),
+		     out = vx_globset_match(outs, path, strlen(path));
+		/* A task's own outputs are never its inputs. Under turbo.json they always are, when
+		 * they are tracked. */
 		if (t->dialect == VX_DIALECT_TURBO ? !in && !out : !in || out)
 			continue;
 		if (ret_taken)
@@ -78,7 +84,8 @@ static int workspace_input(struct narrower *w, const struct vx_task_decl *t, con
 	return r;
 }
 
-/* A changed path that concerns every task of the project: its manifest, its configuration, or what no task declares. */
+/* A changed path that concerns every task of the project: its manifest, its configuration, or what
+ * no task declares. */
 static int of_whole_project(struct narrower *w, uint32_t p, const char **ret_why)
 {
 	const struct vx_project *project = &w->ws->projects[p];
@@ -87,23 +94,28 @@ static int of_whole_project(struct narrower *w, uint32_t p, const char **ret_why
 
 	for (uint32_t i = 0; i < paths->n; i++)
 		if (is_config(paths->v[i])) {
-			*ret_why = vx_arena_printf(w->a, "%s changed", vx_path_join(w->a, project->dir, paths->v[i]));
+			*ret_why = vx_arena_printf(
+				w->a, "%s changed", vx_path_join(w->a, project->dir, paths->v[i]));
 			return 0;
 		}
 	for (uint32_t k = 0; k < project->n_tasks; k++) {
-		int r = project->tasks[k]->has_cache ? declared(w, project->tasks[k], paths, taken, NULL) : 0;
+		int r = project->tasks[k]->has_cache
+				? declared(w, project->tasks[k], paths, taken, NULL)
+				: 0;
 		if (r < 0)
 			return r;
 	}
 	for (uint32_t i = 0; i < paths->n; i++)
 		if (!taken[i]) {
-			*ret_why = vx_arena_printf(w->a, "%s changed, which no task declares", vx_path_join(w->a, project->dir, paths->v[i]));
+			*ret_why = vx_arena_printf(w->a, "%s changed, which no task declares",
+				vx_path_join(w->a, project->dir, paths->v[i]));
 			return 0;
 		}
 	return 0;
 }
 
-static int seed_task(struct narrower *w, const struct vx_task *t, const char *whole, const char **ret_why)
+static int seed_task(
+	struct narrower *w, const struct vx_task *t, const char *whole, const char **ret_why)
 {
 	const struct vx_strlist *paths = &w->paths[t->project];
 	const char *dir = w->ws->projects[t->project].dir, *first = NULL;
@@ -115,7 +127,8 @@ static int seed_task(struct narrower *w, const struct vx_task *t, const char *wh
 	}
 	if (!t->decl->has_cache) {
 		if (paths->n)
-			*ret_why = vx_arena_printf(w->a, "%s changed", vx_path_join(w->a, dir, paths->v[0]));
+			*ret_why = vx_arena_printf(
+				w->a, "%s changed", vx_path_join(w->a, dir, paths->v[0]));
 		return 0;
 	}
 	if (paths->n)
@@ -139,7 +152,8 @@ static int seed_all(struct narrower *w)
 		const struct vx_task *t = &w->g.tasks[i];
 		if (t->project != last) {
 			whole = NULL;
-			int r = w->paths[t->project].n ? of_whole_project(w, t->project, &whole) : 0;
+			int r = w->paths[t->project].n ? of_whole_project(w, t->project, &whole)
+						       : 0;
 			if (r < 0)
 				return r;
 			last = t->project;
@@ -151,7 +165,8 @@ static int seed_all(struct narrower *w)
 	return 0;
 }
 
-int vx_affected_global(const struct vx_workspace *ws, struct vx_strs paths, struct vx_arena *a, const char **ret_path, struct vx_err *err)
+int vx_affected_global(const struct vx_workspace *ws, struct vx_strs paths, struct vx_arena *a,
+	const char **ret_path, struct vx_err *err)
 {
 	struct vx_globset *files;
 
@@ -173,9 +188,14 @@ static void spread(struct narrower *w)
 		const struct vx_task *t = &w->g.tasks[u];
 		for (uint32_t i = 0; i < t->n_deps && !w->why[u]; i++)
 			if (w->why[t->deps[i]]) {
-				const char *up = w->why[t->deps[i]], *id = w->g.tasks[t->deps[i]].id;
-				/* The root of it stays in sight, the way to it does not: chains are long. */
-				w->why[u] = vx_starts_with(up, "depends on ") ? up : vx_arena_printf(w->a, "depends on %s: %s", id, up);
+				const char *up = w->why[t->deps[i]],
+					   *id = w->g.tasks[t->deps[i]].id;
+				/* The root of it stays in sight, the way to it does not: chains are
+				 * long. */
+				w->why[u] = vx_starts_with(up, "depends on ")
+						    ? up
+						    : vx_arena_printf(
+							      w->a, "depends on %s: %s", id, up);
 			}
 	}
 }
@@ -192,8 +212,11 @@ static void keep(struct narrower *w, const char *global, struct vx_selection *se
 	for (uint32_t i = 0; i < sel->n_tasks; i++) {
 		uint32_t p = sel->tasks[i].project;
 		const char *project = p == w->ws->root_project ? "//" : w->ws->projects[p].name;
-		uint32_t t = vx_map_gets(&by_id, vx_arena_printf(w->a, "%s#%s", project, sel->tasks[i].task));
-		const char *why = global ? vx_arena_printf(w->a, "%s changed", global) : t == VX_MAP_NONE ? NULL : w->why[t];
+		uint32_t t = vx_map_gets(
+			&by_id, vx_arena_printf(w->a, "%s#%s", project, sel->tasks[i].task));
+		const char *why = global             ? vx_arena_printf(w->a, "%s changed", global)
+				  : t == VX_MAP_NONE ? NULL
+						     : w->why[t];
 		if (!why)
 			continue;
 		reasons[n] = why;
@@ -207,8 +230,8 @@ static void keep(struct narrower *w, const char *global, struct vx_selection *se
 		sel->nothing = vx_arena_printf(w->a, "nothing affected since %s", w->c.since);
 }
 
-int vx_affected_narrow(
-	const struct vx_workspace *ws, const struct vx_select_opts *o, struct vx_arena *a, struct vx_selection *sel, struct vx_err *err)
+int vx_affected_narrow(const struct vx_workspace *ws, const struct vx_select_opts *o,
+	struct vx_arena *a, struct vx_selection *sel, struct vx_err *err)
 {
 	struct narrower w = {.ws = ws, .a = a, .err = err};
 	const char *global = NULL;

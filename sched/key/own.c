@@ -1,4 +1,5 @@
-/* File lists by our own reader of git's index and our own scan: the repository of the workspace and those inside it. */
+/* File lists by our own reader of git's index and our own scan: the repository of the workspace and
+ * those inside it. */
 #include "rulefile.h"
 #include "scan.h"
 #include "source_int.h"
@@ -28,20 +29,24 @@ struct vx_own {
 	struct vx_arena a;                       /* guarded by `lock` after opening, like `repos` */
 	struct vx_arena extra[MAX_SCAN_THREADS]; /* what other threads listed when it was opened */
 	struct vx_wtmem_writer *writer;
-	struct vx_wtseen *seen; /* what the first list saw; made when something is listed anew, under the lock */
-	uint64_t attr_places;   /* a sum over where attributes are, and whether all is converted */
-	uint64_t distrust_ns;   /* ids of the index do not count for what was last written before */
-	bool remembered;        /* once is enough: the directories are those of the first list */
+	/* what the first list saw; made when something is listed anew, under the lock */
+	struct vx_wtseen *seen;
+	uint64_t attr_places; /* a sum over where attributes are, and whether all is converted */
+	uint64_t distrust_ns; /* ids of the index do not count for what was last written before */
+	bool remembered;      /* once is enough: the directories are those of the first list */
 	pthread_mutex_t lock;
 };
 
-/* A file of rules that holds in the whole repository. Links are followed, as git does outside the worktree. */
-static int global_rules(struct vx_arena *a, const char *path, bool attrs, const struct vx_rules **chain, char *why, size_t cap)
+/* A file of rules that holds in the whole repository. Links are followed, as git does outside the
+ * worktree. */
+static int global_rules(struct vx_arena *a, const char *path, bool attrs,
+	const struct vx_rules **chain, char *why, size_t cap)
 {
 	struct vx_buf b = VX_BUF(100U << 20);
 	int r = path ? vx_read_file(AT_FDCWD, path, &b) : 0;
 	if (r == 0)
-		*chain = attrs ? vx_attr_parse(vx_buf_str(&b), b.len, "", *chain, a) : vx_ignore_parse(vx_buf_str(&b), b.len, "", *chain, a);
+		*chain = attrs ? vx_attr_parse(vx_buf_str(&b), b.len, "", *chain, a)
+			       : vx_ignore_parse(vx_buf_str(&b), b.len, "", *chain, a);
 	vx_buf_free(&b);
 	if (r == 0 || r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -EISDIR)
 		return 0;
@@ -50,7 +55,8 @@ static int global_rules(struct vx_arena *a, const char *path, bool attrs, const 
 }
 
 /* The same for attributes, which are also dated. */
-static int global_attrs(struct vx_arena *a, const char *path, struct vx_repo *r, char *why, size_t cap)
+static int global_attrs(
+	struct vx_arena *a, const char *path, struct vx_repo *r, char *why, size_t cap)
 {
 	struct stat st;
 	struct vx_fstat seen;
@@ -71,11 +77,13 @@ static int load_repo(struct vx_own *o, struct vx_repo *r, char *why, size_t cap)
 	r->top_fd = vx_open(AT_FDCWD, r->git.worktree, O_RDONLY | O_DIRECTORY, 0);
 	if (r->top_fd < 0)
 		return r->top_fd;
-	int res = vx_gitindex_read(AT_FDCWD, vx_arena_printf(a, "%s/index", r->git.gitdir), r->git.kind, &r->index, why, cap);
+	int res = vx_gitindex_read(AT_FDCWD, vx_arena_printf(a, "%s/index", r->git.gitdir),
+		r->git.kind, &r->index, why, cap);
 	const char *const ignores[] = {r->git.excludes, vx_arena_printf(a, "%s/exclude", info)};
 	for (size_t i = 0; i < VX_ARRAY_LEN(ignores) && res == 0; i++)
 		res = global_rules(a, ignores[i], false, &r->ignore, why, cap);
-	const char *const attrs[] = {r->git.system_attributes, r->git.attributes, vx_arena_printf(a, "%s/attributes", info)};
+	const char *const attrs[] = {r->git.system_attributes, r->git.attributes,
+		vx_arena_printf(a, "%s/attributes", info)};
 	for (size_t i = 0; i < VX_ARRAY_LEN(attrs) && res == 0; i++)
 		res = global_attrs(a, attrs[i], r, why, cap);
 	if (r->attrs_ns < o->distrust_ns)
@@ -108,8 +116,10 @@ static int keep_repo(struct vx_own *o, struct vx_repo *r, int res)
 	return 0;
 }
 
-/* The repository mounted at `mount`; NULL without an error where there is none after all. The lock is held. */
-static int nested_repo(struct vx_source *s, const char *mount, struct vx_repo **ret, char *why, size_t cap)
+/* The repository mounted at `mount`; NULL without an error where there is none after all. The lock
+ * is held. */
+static int nested_repo(
+	struct vx_source *s, const char *mount, struct vx_repo **ret, char *why, size_t cap)
 {
 	struct vx_own *o = s->own;
 	*ret = NULL;
@@ -119,14 +129,16 @@ static int nested_repo(struct vx_source *s, const char *mount, struct vx_repo **
 			return 0;
 		}
 	if (o->n >= MAX_REPOS) {
-		snprintf(why, cap, "there are more than %u repositories in the workspace", MAX_REPOS);
+		snprintf(why, cap, "there are more than %u repositories in the workspace",
+			MAX_REPOS);
 		return 1;
 	}
 	struct vx_repo *r = vx_xcalloc(1, sizeof *r);
 	r->top_fd = -1;
 	r->prefix = "";
 	r->mount = vx_arena_strdup(&o->a, mount);
-	int res = vx_gitrepo_at(vx_arena_printf(&o->a, "%s/%s", s->root, mount), s->root, &o->a, &r->git, why, cap);
+	int res = vx_gitrepo_at(
+		vx_arena_printf(&o->a, "%s/%s", s->root, mount), s->root, &o->a, &r->git, why, cap);
 	if (res == -ENOENT) {
 		free_repo(r);
 		return 0;
@@ -142,8 +154,9 @@ static int nested_repo(struct vx_source *s, const char *mount, struct vx_repo **
 }
 
 /* Lists a directory of a repository, then all of each repository found in it. */
-static int list_repo(struct vx_source *s, const struct vx_repo *r, const char *dir, const struct vx_scan_opts *opts, struct vx_arena *a,
-	struct vx_files *out, char *why, size_t cap)
+static int list_repo(struct vx_source *s, const struct vx_repo *r, const char *dir,
+	const struct vx_scan_opts *opts, struct vx_arena *a, struct vx_files *out, char *why,
+	size_t cap)
 {
 	struct vx_own *o = s->own;
 	struct vx_strlist nested = {0};
@@ -177,7 +190,8 @@ static const struct vx_repo *repo_of(const struct vx_own *o, const char *path)
 	pthread_mutex_lock(&mut->lock);
 	const struct vx_repo *best = o->repos[0];
 	for (uint32_t i = 1; i < o->n; i++)
-		if (vx_path_below(path, o->repos[i]->mount) && strlen(o->repos[i]->mount) > strlen(best->mount))
+		if (vx_path_below(path, o->repos[i]->mount) &&
+			strlen(o->repos[i]->mount) > strlen(best->mount))
 			best = o->repos[i];
 	pthread_mutex_unlock(&mut->lock);
 	return best;
@@ -227,12 +241,14 @@ int vx_own_list_first(struct vx_source *s, char *why, size_t cap)
 	snprintf(why, cap, "the repository cannot be read");
 	if (s->keep || s->ahead)
 		o->writer = vx_wtmem_writer_new();
-	struct vx_scan_opts opts = {.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS,
+	struct vx_scan_opts opts = {
+		.threads = s->threads < MAX_SCAN_THREADS ? s->threads : MAX_SCAN_THREADS,
 		.extra = o->extra,
 		.memory = s->memory,
 		.writer = o->writer,
 		.ret_attr_places = &o->attr_places};
-	if (list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a, &s->first, why, cap))
+	if (list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a, &s->first,
+		    why, cap))
 		return give_up(s);
 	vx_files_sort_unique(&s->first);
 	s->first_ready = true;
@@ -243,7 +259,8 @@ int vx_own_list_first(struct vx_source *s, char *why, size_t cap)
 	return 0;
 }
 
-/* Attributes that are gone, or a setting that is, leave no date behind; but the last run has written down where there were some. */
+/* Attributes that are gone, or a setting that is, leave no date behind; but the last run has
+ * written down where there were some. */
 void vx_own_distrust(struct vx_source *s)
 {
 	struct vx_own *o = s->own;
@@ -258,8 +275,10 @@ void vx_own_distrust(struct vx_source *s)
 			o->repos[i]->attrs_ns = o->distrust_ns;
 	for (uint32_t i = 0; i < s->first.n; i++) {
 		struct vx_file *f = s->first.v[i];
-		if (f->has_oid && !f->hashed && f->mode != 0120000 && f->st.ctime_ns <= o->distrust_ns)
-			f->has_oid = f->hashed = vx_wtmem_id(s->memory, f->path, f->len, s->kind, &f->st, &f->oid);
+		if (f->has_oid && !f->hashed && f->mode != 0120000 &&
+			f->st.ctime_ns <= o->distrust_ns)
+			f->has_oid = f->hashed =
+				vx_wtmem_id(s->memory, f->path, f->len, s->kind, &f->st, &f->oid);
 	}
 }
 
@@ -279,8 +298,10 @@ void vx_own_close(struct vx_own *o)
 	free(o);
 }
 
-/* Would a list from the top still come upon this repository? Its own may be gone by now, or the rules around it may have changed. */
-static bool still_found(const struct vx_source *s, const struct vx_repo *r, const struct vx_repo *around, struct vx_arena *a)
+/* Would a list from the top still come upon this repository? Its own may be gone by now, or the
+ * rules around it may have changed. */
+static bool still_found(const struct vx_source *s, const struct vx_repo *r,
+	const struct vx_repo *around, struct vx_arena *a)
 {
 	const char *path = repo_path(around, r->mount, a);
 	size_t n = strlen(path);
@@ -290,17 +311,20 @@ static bool still_found(const struct vx_source *s, const struct vx_repo *r, cons
 	if (real < 0 || !vx_gitrepo_is(vx_arena_printf(a, "%s/%s", s->root, r->mount)))
 		return false; /* also behind a link, which is a file of the repository around it */
 	uint32_t i = vx_gitindex_lower(&around->index, 0, around->index.n, path, n);
-	if (i < around->index.n && around->index.v[i].mode == 0160000 && strcmp(around->index.v[i].path, path) == 0)
+	if (i < around->index.n && around->index.v[i].mode == 0160000 &&
+		strcmp(around->index.v[i].path, path) == 0)
 		return true;
 	return vx_scan_ignored(around, path, &ignored, why, sizeof why) != 0 || !ignored;
 }
 
-static const struct vx_repo *repo_now(const struct vx_source *s, const char *dir, struct vx_arena *a)
+static const struct vx_repo *repo_now(
+	const struct vx_source *s, const char *dir, struct vx_arena *a)
 {
 	const struct vx_repo *r = repo_of(s->own, dir);
 	while (*r->mount) {
 		const char *slash = strrchr(r->mount, '/');
-		const struct vx_repo *around = repo_of(s->own, slash ? vx_arena_strndup(a, r->mount, (size_t)(slash - r->mount)) : "");
+		const struct vx_repo *around = repo_of(s->own,
+			slash ? vx_arena_strndup(a, r->mount, (size_t)(slash - r->mount)) : "");
 		if (still_found(s, r, around, a))
 			break;
 		r = around;
@@ -318,7 +342,8 @@ static const struct vx_wtseen *seen(struct vx_own *o)
 	return r;
 }
 
-int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
+	struct vx_err *err)
 {
 	const struct vx_repo *r = repo_now(s, dir, a);
 	struct vx_scan_opts opts = {.threads = 1, .memory = s->memory, .seen = seen(s->own)};
@@ -372,13 +397,15 @@ int vx_own_remember(struct vx_source *s, const struct vx_files *table)
 	for (uint32_t i = 0; i < table->n; i++)
 		if (table->v[i]->hashed)
 			vx_wtmem_add_id(o->writer, table->v[i]);
-	return vx_wtmem_same(s->memory, o->writer) ? 0 : vx_wtmem_store(o->writer, s->keep, s->root);
+	return vx_wtmem_same(s->memory, o->writer) ? 0
+						   : vx_wtmem_store(o->writer, s->keep, s->root);
 }
 
 static bool add_dir(void *arg, const char *path, const struct vx_dir_memory *d)
 {
 	struct vx_unchanged *u = arg;
-	struct vx_unchanged_stat st = {.ino = d->st.ino, .mtime_ns = d->st.mtime_ns, .ctime_ns = d->st.ctime_ns};
+	struct vx_unchanged_stat st = {
+		.ino = d->st.ino, .mtime_ns = d->st.mtime_ns, .ctime_ns = d->st.ctime_ns};
 	if (d->st.dev != u->dev)
 		return false;
 	vx_unchanged_item(u, *path ? path : ".", true, &st);
@@ -389,10 +416,12 @@ static bool add_dir(void *arg, const char *path, const struct vx_dir_memory *d)
 			continue;
 		if (*path && strcmp(p, ".git") == 0)
 			return false; /* whether that is a repository depends on what is in it */
-		if (type == DT_LNK || (strcmp(p, ".gitignore") != 0 && strcmp(p, ".gitattributes") != 0))
+		if (type == DT_LNK ||
+			(strcmp(p, ".gitignore") != 0 && strcmp(p, ".gitattributes") != 0))
 			continue;
 		char rel[VX_MAX_PATH];
-		if (snprintf(rel, sizeof rel, "%s%s%s", path, *path ? "/" : "", p) >= (int)sizeof rel)
+		if (snprintf(rel, sizeof rel, "%s%s%s", path, *path ? "/" : "", p) >=
+			(int)sizeof rel)
 			return false;
 		vx_unchanged_look(u, rel);
 	}
@@ -406,8 +435,10 @@ bool vx_own_facts(const struct vx_own *o, struct vx_unchanged *u)
 	const struct vx_gitrepo *g = &o->repos[0]->git;
 	struct vx_arena a = {0};
 	struct stat st;
-	const char *const git[] = {vx_arena_printf(&a, "%s/index", g->gitdir), vx_arena_printf(&a, "%s/info/exclude", g->commondir),
-		vx_arena_printf(&a, "%s/info/attributes", g->commondir), g->excludes, g->attributes, g->system_attributes};
+	const char *const git[] = {vx_arena_printf(&a, "%s/index", g->gitdir),
+		vx_arena_printf(&a, "%s/info/exclude", g->commondir),
+		vx_arena_printf(&a, "%s/info/attributes", g->commondir), g->excludes, g->attributes,
+		g->system_attributes};
 	for (size_t i = 0; i < sizeof git / sizeof *git; i++)
 		if (git[i])
 			vx_unchanged_outside(u, git[i]);

@@ -1,4 +1,5 @@
-/* Runtime probes: commands whose output is part of a key. Each runs once per directory, command and run; they are killed with the run. */
+/* Runtime probes: commands whose output is part of a key. Each runs once per directory, command and
+ * run; they are killed with the run. */
 #include "key_int.h"
 
 #include "vx/buf.h"
@@ -34,7 +35,8 @@ static int run(struct vx_keyer *k, const char *cwd, const char *command, struct 
 	return r;
 }
 
-static int failed(const struct probe_result *p, const char *command, const char *task_id, struct vx_err *err)
+static int failed(
+	const struct probe_result *p, const char *command, const char *task_id, struct vx_err *err)
 {
 	const char *say = p->err_n ? p->err : p->out;
 	char how[64];
@@ -42,13 +44,16 @@ static int failed(const struct probe_result *p, const char *command, const char 
 		snprintf(how, sizeof how, "exited with %d", WEXITSTATUS(p->status));
 	else
 		snprintf(how, sizeof how, "was ended by %s", vx_signal_name(WTERMSIG(p->status)));
-	return vx_err_set(err, -ECHILD, "%s: runtime input \"%s\" %s%s%.*s", task_id, command, how, *say ? ": " : "", (int)strcspn(say, "\n"), say);
+	return vx_err_set(err, -ECHILD, "%s: runtime input \"%s\" %s%s%.*s", task_id, command, how,
+		*say ? ": " : "", (int)strcspn(say, "\n"), say);
 }
 
-int vx_key_probe(
-	struct vx_keyer *k, const char *cwd_rel, const char *command, const struct probe_result **ret, const char *task_id, struct vx_err *err)
+int vx_key_probe(struct vx_keyer *k, const char *cwd_rel, const char *command,
+	const struct probe_result **ret, const char *task_id, struct vx_err *err)
 {
-	const char *cwd = vx_key_dir_is_root(cwd_rel) ? k->ws->root : vx_arena_printf(&k->a, "%s/%s", k->ws->root, cwd_rel);
+	const char *cwd = vx_key_dir_is_root(cwd_rel)
+				  ? k->ws->root
+				  : vx_arena_printf(&k->a, "%s/%s", k->ws->root, cwd_rel);
 	size_t n = strlen(cwd) + strlen(command) + 1;
 	char *name = vx_arena_alloc(&k->a, n + 1);
 	strcpy(name, cwd);
@@ -58,11 +63,17 @@ int vx_key_probe(
 		struct probe_result p = {0};
 		int r = run(k, cwd, command, &p);
 		if (r == -ECANCELED)
-			return vx_err_set(err, r, "%s: runtime input \"%s\" was stopped with the run", task_id, command);
+			return vx_err_set(err, r,
+				"%s: runtime input \"%s\" was stopped with the run", task_id,
+				command);
 		if (r == -EFBIG)
-			return vx_err_set(err, r, "%s: runtime input \"%s\" printed more than %u bytes", task_id, command, MAX_PROBE_BYTES);
+			return vx_err_set(err, r,
+				"%s: runtime input \"%s\" printed more than %u bytes", task_id,
+				command, MAX_PROBE_BYTES);
 		if (r < 0)
-			return vx_err_set(err, r, "%s: runtime input \"%s\" could not be started: %s", task_id, command, vx_strerror(r));
+			return vx_err_set(err, r,
+				"%s: runtime input \"%s\" could not be started: %s", task_id,
+				command, vx_strerror(r));
 		if (k->n_results == k->cap_results) {
 			k->cap_results = k->cap_results ? k->cap_results * 2 : 16;
 			k->results = vx_xrealloc(k->results, k->cap_results * sizeof *k->results);

@@ -41,7 +41,8 @@ bool vx_question_build(const uint32_t *layout, size_t n, struct vx_digest *ret)
 
 static bool decides(const char *variable)
 {
-	static const char *const prefixes[] = {"VX_", "TURBO_", "GIT_", "HOME=", "XDG_", (VX_SKEW_SWITCH "=")};
+	static const char *const prefixes[] = {
+		"VX_", "TURBO_", "GIT_", "HOME=", "XDG_", (VX_SKEW_SWITCH "=")};
 	if (vx_starts_with(variable, "VX_STATS="))
 		return false;
 	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)

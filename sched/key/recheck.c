@@ -1,4 +1,5 @@
-/* Have the inputs of a record moved since its key was taken? Any thread: nothing of the keyer is changed, and what is allocated is this call's own. */
+/* Have the inputs of a record moved since its key was taken? Any thread: nothing of the keyer is
+ * changed, and what is allocated is this call's own. */
 #include "key_int.h"
 #include "scan.h"
 
@@ -26,21 +27,25 @@ void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret)
 		.looked_ns = f->looked_ns};
 }
 
-/* Under a turbo.json tracked outputs are inputs as well (inputs.c); the command writes those itself. */
+/* Under a turbo.json tracked outputs are inputs as well (inputs.c); the command writes those
+ * itself. */
 static bool makes(struct vx_keyer *k, const struct record *r, const char *path)
 {
 	const struct vx_task *t = &k->g->tasks[r->pub.task];
 	const char *dir = k->ws->projects[t->project].dir;
 	size_t n = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1;
 	const struct decl_globs *dg;
-	if (!t->decl->has_cache || t->decl->dialect != VX_DIALECT_TURBO || vx_key_globs(k, t->decl, &dg, NULL) < 0)
+	if (!t->decl->has_cache || t->decl->dialect != VX_DIALECT_TURBO ||
+		vx_key_globs(k, t->decl, &dg, NULL) < 0)
 		return false;
 	if (vx_globset_match(dg->ws_outs, path, strlen(path)))
 		return true;
-	return (!n || (strncmp(path, dir, n - 1) == 0 && path[n - 1] == '/')) && vx_globset_match(dg->outs, path + n, strlen(path + n));
+	return (!n || (strncmp(path, dir, n - 1) == 0 && path[n - 1] == '/')) &&
+	       vx_globset_match(dg->outs, path + n, strlen(path + n));
 }
 
-/* One look: the same inode, unchanged since it was hashed. By whatever way it is reached, its bytes are those; `path` is relative to fd. */
+/* One look: the same inode, unchanged since it was hashed. By whatever way it is reached, its bytes
+ * are those; `path` is relative to fd. */
 static bool as_it_was(struct vx_keyer *k, const struct vx_key_input *in, int fd, const char *path)
 {
 	struct stat st;
@@ -50,12 +55,13 @@ static bool as_it_was(struct vx_keyer *k, const struct vx_key_input *in, int fd,
 	vx_fstat_of(&st, &now);
 	struct vx_fstat was = {in->size, in->mtime_ns, in->ctime_ns, in->ino, now.dev};
 	bool exec = vx_source_trusts_exec(k->src);
-	return vx_fstat_equal(&now, &was) && !vx_fstat_racy(&was, in->looked_ns) && vx_git_mode(st.st_mode, true) &&
+	return vx_fstat_equal(&now, &was) && !vx_fstat_racy(&was, in->looked_ns) &&
+	       vx_git_mode(st.st_mode, true) &&
 	       (!exec || vx_git_mode(st.st_mode, true) == in->mode);
 }
 
-/* With a record a file that has been written since counts as moved though its bytes are the same again, for nobody knows what they were in between;
- * but for what the command makes. */
+/* With a record a file that has been written since counts as moved though its bytes are the same
+ * again, for nobody knows what they were in between; but for what the command makes. */
 static int input_moved(struct vx_keyer *k, const struct record *of, const struct vx_key_input *in)
 {
 	int fd = vx_source_fd(k->src);
@@ -73,14 +79,16 @@ static int input_moved(struct vx_keyer *k, const struct record *of, const struct
 		return 1;
 	if (vx_fstat_equal(&f.st, &was) && !vx_fstat_racy(&was, in->looked_ns))
 		return 0;
-	if (of && (f.st.size != in->size || f.st.mtime_ns != in->mtime_ns || f.st.ino != in->ino) && !makes(k, of, in->path))
+	if (of && (f.st.size != in->size || f.st.mtime_ns != in->mtime_ns || f.st.ino != in->ino) &&
+		!makes(k, of, in->path))
 		return 1;
 	r = vx_identity_take(fd, in->path, vx_source_kind(k->src), exec, &f);
 	if (r == -ENOENT || r == -EBUSY)
 		return 1;
 	if (r < 0)
 		return r;
-	return memcmp(&f.oid, &in->oid, sizeof f.oid) != 0 || (f.mode != in->mode && (exec || (f.mode ^ in->mode) & 0170000));
+	return memcmp(&f.oid, &in->oid, sizeof f.oid) != 0 ||
+	       (f.mode != in->mode && (exec || (f.mode ^ in->mode) & 0170000));
 }
 
 int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in)
@@ -96,7 +104,9 @@ static int manifest_moved(struct vx_keyer *k, const struct record *r, char *ret_
 			struct fixed_file now;
 			res = vx_key_read_through(vx_source_fd(k->src), r->manifest.path, &now);
 			if (res == 0)
-				res = now.present != r->behind.present || memcmp(&now.digest, &r->behind.digest, sizeof now.digest) != 0;
+				res = now.present != r->behind.present ||
+				      memcmp(&now.digest, &r->behind.digest, sizeof now.digest) !=
+					      0;
 		}
 		if (res)
 			snprintf(ret_what, cap, "%s", r->manifest.path);
@@ -111,7 +121,8 @@ static int manifest_moved(struct vx_keyer *k, const struct record *r, char *ret_
 }
 
 /* The input set as it would be chosen now. */
-static int choose_now(struct vx_keyer *k, const struct record *r, struct vx_arena *a, struct vx_files *ret)
+static int choose_now(
+	struct vx_keyer *k, const struct record *r, struct vx_arena *a, struct vx_files *ret)
 {
 	const struct vx_task *t = &k->g->tasks[r->pub.task];
 	const struct decl_globs *dg;
@@ -143,14 +154,16 @@ static size_t dir_bytes(const char *path)
 	return slash ? (size_t)(slash + 1 - path) : 0;
 }
 
-/* The directory that this input and the next ones are in, opened where enough of them are for that to pay: the way to it is then gone once. -1 */
+/* The directory that this input and the next ones are in, opened where enough of them are for that
+ * to pay: the way to it is then gone once. -1 */
 static int open_dir_of(struct vx_keyer *k, const struct record *r, uint32_t i, size_t *ret_n)
 {
 	const struct vx_key_input *in = &r->pub.inputs[i];
 	char dir[VX_MAX_PATH];
 	size_t n = dir_bytes(in->path);
 	*ret_n = n;
-	if (!n || n >= sizeof dir || i + DIR_PAYS > r->pub.n_inputs || strncmp(in[DIR_PAYS - 1].path, in->path, n) != 0 ||
+	if (!n || n >= sizeof dir || i + DIR_PAYS > r->pub.n_inputs ||
+		strncmp(in[DIR_PAYS - 1].path, in->path, n) != 0 ||
 		dir_bytes(in[DIR_PAYS - 1].path) != n)
 		return -1;
 	memcpy(dir, in->path, n);
@@ -181,11 +194,13 @@ static int each_moved(struct vx_keyer *k, const struct record *r, char *ret_what
 }
 
 /* Does what a listing has just seen show the input as it was? Else it is looked at by itself. */
-static bool seen_same(struct vx_keyer *k, const struct vx_file *now, const struct vx_key_input *in, uint64_t since_ns)
+static bool seen_same(struct vx_keyer *k, const struct vx_file *now, const struct vx_key_input *in,
+	uint64_t since_ns)
 {
 	struct vx_fstat was = {in->size, in->mtime_ns, in->ctime_ns, in->ino, now->st.dev};
-	return now->looked_ns >= since_ns && (!vx_source_trusts_exec(k->src) || now->mode == in->mode) && vx_fstat_equal(&now->st, &was) &&
-	       !vx_fstat_racy(&was, in->looked_ns);
+	return now->looked_ns >= since_ns &&
+	       (!vx_source_trusts_exec(k->src) || now->mode == in->mode) &&
+	       vx_fstat_equal(&now->st, &was) && !vx_fstat_racy(&was, in->looked_ns);
 }
 
 static int input_cmp(const void *path, const void *input)
@@ -195,10 +210,12 @@ static int input_cmp(const void *path, const void *input)
 
 static bool is_input(const struct record *r, const char *path)
 {
-	return r->pub.n_inputs && bsearch(path, r->pub.inputs, r->pub.n_inputs, sizeof *r->pub.inputs, input_cmp);
+	return r->pub.n_inputs &&
+	       bsearch(path, r->pub.inputs, r->pub.n_inputs, sizeof *r->pub.inputs, input_cmp);
 }
 
-/* Would the same paths be chosen now? True only where directories prove it: the lists that they were chosen from cannot have changed since the run's first one. */
+/* Would the same paths be chosen now? True only where directories prove it: the lists that they
+ * were chosen from cannot have changed since the run's first one. */
 static bool same_set(struct vx_keyer *k, const struct record *r, struct vx_arena *a)
 {
 	const struct vx_task *t = &k->g->tasks[r->pub.task];
@@ -228,13 +245,16 @@ static int set_moved(struct vx_keyer *k, const struct record *r, char *ret_what,
 	int res = choose_now(k, r, &a, &now);
 	uint32_t i = 0;
 	for (; res == 0 && (i < now.n || i < r->pub.n_inputs); i++) {
-		const char *x = i < now.n ? now.v[i]->path : NULL, *y = i < r->pub.n_inputs ? r->pub.inputs[i].path : NULL;
+		const char *x = i < now.n ? now.v[i]->path : NULL,
+			   *y = i < r->pub.n_inputs ? r->pub.inputs[i].path : NULL;
 		int c = !x ? 1 : !y ? -1 : strcmp(x, y);
-		if (c && (res = each_moved(k, r, ret_what, cap)) == 0) { /* what went or changed is named before what came */
+		/* what went or changed is named before what came */
+		if (c && (res = each_moved(k, r, ret_what, cap)) == 0) {
 			snprintf(ret_what, cap, "%s", c < 0 ? x : y);
 			res = 1;
 		}
-		if (!c && !seen_same(k, now.v[i], &r->pub.inputs[i], since_ns) && (res = input_moved(k, r, &r->pub.inputs[i])) != 0)
+		if (!c && !seen_same(k, now.v[i], &r->pub.inputs[i], since_ns) &&
+			(res = input_moved(k, r, &r->pub.inputs[i])) != 0)
 			snprintf(ret_what, cap, "%s", y);
 	}
 	vx_files_free(&now);
@@ -255,6 +275,7 @@ int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *pub, char *re
 	if (res == 0)
 		res = manifest_moved(k, r, ret_what, cap);
 	if (res == 0) /* a command's inputs are listed anew, and the listing has looked at each */
-		res = k->g->tasks[pub->task].decl->has_exec ? set_moved(k, r, ret_what, cap) : each_moved(k, r, ret_what, cap);
+		res = k->g->tasks[pub->task].decl->has_exec ? set_moved(k, r, ret_what, cap)
+							    : each_moved(k, r, ret_what, cap);
 	return res;
 }

@@ -35,7 +35,8 @@ struct vx_rule_memo {
 
 static void lasts(struct vx_rule_memo *m, const struct vx_rules *r)
 {
-	vx_map_put(&m->lasting, vx_arena_dup(&m->a, &r, sizeof(const void *)), sizeof(const void *), 0);
+	vx_map_put(&m->lasting, vx_arena_dup(&m->a, &r, sizeof(const void *)), sizeof(const void *),
+		0);
 }
 
 struct vx_rule_memo *vx_rule_memo_new(const struct vx_rules *ignore, const struct vx_rules *attrs)
@@ -60,7 +61,8 @@ void vx_rule_memo_free(struct vx_rule_memo *m)
 	free(m);
 }
 
-static bool recall(struct vx_rule_memo *m, const char *key, const struct vx_fstat *st, const struct vx_rules *up, const struct vx_rules **ret)
+static bool recall(struct vx_rule_memo *m, const char *key, const struct vx_fstat *st,
+	const struct vx_rules *up, const struct vx_rules **ret)
 {
 	pthread_mutex_lock(&m->lock);
 	uint32_t i = vx_map_gets(&m->by_path, key);
@@ -71,9 +73,11 @@ static bool recall(struct vx_rule_memo *m, const char *key, const struct vx_fsta
 	return found;
 }
 
-static const struct vx_rules *parse(const struct vx_rule_file *f, const char *text, size_t n, struct vx_arena *a)
+static const struct vx_rules *parse(
+	const struct vx_rule_file *f, const char *text, size_t n, struct vx_arena *a)
 {
-	return f->attrs ? vx_attr_parse(text, n, f->dir, f->up, a) : vx_ignore_parse(text, n, f->dir, f->up, a);
+	return f->attrs ? vx_attr_parse(text, n, f->dir, f->up, a)
+			: vx_ignore_parse(text, n, f->dir, f->up, a);
 }
 
 static void note(struct vx_rule_memo *m, const char *key, const struct kept *k)
@@ -87,8 +91,8 @@ static void note(struct vx_rule_memo *m, const char *key, const struct kept *k)
 }
 
 /* Parses into the memo; NULL: what it hangs on does not last. */
-static const struct vx_rules *keep(
-	struct vx_rule_memo *m, const char *key, const struct vx_fstat *st, const struct vx_rule_file *f, const char *text, size_t n)
+static const struct vx_rules *keep(struct vx_rule_memo *m, const char *key,
+	const struct vx_fstat *st, const struct vx_rule_file *f, const char *text, size_t n)
 {
 	const struct vx_rules *r = NULL;
 	pthread_mutex_lock(&m->lock);
@@ -126,7 +130,8 @@ bool vx_rule_same(struct vx_rule_memo *m, int top_fd, const char *dir)
 	char key[VX_MAX_PATH + 1] = "i";
 	struct stat st;
 	struct vx_fstat now = {0};
-	if (snprintf(key + 1, sizeof key - 1, "%s%s.gitignore", dir, *dir ? "/" : "") >= (int)sizeof key - 1)
+	if (snprintf(key + 1, sizeof key - 1, "%s%s.gitignore", dir, *dir ? "/" : "") >=
+		(int)sizeof key - 1)
 		return false;
 	bool there = fstatat(top_fd, key + 1, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there)
@@ -135,7 +140,9 @@ bool vx_rule_same(struct vx_rule_memo *m, int top_fd, const char *dir)
 		return false;
 	pthread_mutex_lock(&m->lock);
 	uint32_t i = vx_map_gets(&m->by_path, key);
-	bool same = there ? i != VX_MAP_NONE && m->v[i].first && m->v[i].st.ino && vx_fstat_equal(&m->v[i].st, &now) : i == VX_MAP_NONE;
+	bool same = there ? i != VX_MAP_NONE && m->v[i].first && m->v[i].st.ino &&
+				    vx_fstat_equal(&m->v[i].st, &now)
+			  : i == VX_MAP_NONE;
 	pthread_mutex_unlock(&m->lock);
 	return same;
 }
@@ -146,8 +153,8 @@ static int failed(int error, const char *what, const char **ret_why)
 	return error;
 }
 
-int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct vx_arena *a, const struct vx_rules **ret, uint64_t *ret_since_ns,
-	const char **ret_why)
+int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct vx_arena *a,
+	const struct vx_rules **ret, uint64_t *ret_since_ns, const char **ret_why)
 {
 	char key[VX_MAX_PATH + 1];
 	const char *path = key + 1;
@@ -155,7 +162,8 @@ int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct
 	struct vx_fstat seen;
 	uint64_t looked_ns = memo ? vx_wall_ns() : 0;
 	key[0] = f->attrs ? 'a' : 'i';
-	if (snprintf(key + 1, sizeof key - 1, "%s%s%s", f->dir, *f->dir ? "/" : "", f->name) >= (int)sizeof key - 1)
+	if (snprintf(key + 1, sizeof key - 1, "%s%s%s", f->dir, *f->dir ? "/" : "", f->name) >=
+		(int)sizeof key - 1)
 		return failed(-ENAMETOOLONG, "has too long a path", ret_why);
 	*ret = f->up;
 	*ret_since_ns = 0;

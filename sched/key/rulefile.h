@@ -1,8 +1,11 @@
-/* Files of rules in a worktree (.gitignore, .gitattributes): read without passing through a link, and parsed.
+/* Files of rules in a worktree (.gitignore, .gitattributes): read without passing through a link,
+ * and parsed.
  *
- * With a memo what was parsed is kept while the memo lives and taken again as long as the file's stat is the same and was old enough when it was read; one look
- * at the file is then all. It also knows what the first list of a run found. Rules hang on those of the directories above (`up`), so only what hangs on lasting ones is kept: on the repository's own or on others of
- * the memo. A memo is locked inside: any thread. */
+ * With a memo what was parsed is kept while the memo lives and taken again as long as the file's
+ * stat is the same and was old enough when it was read; one look at the file is then all. It also
+ * knows what the first list of a run found. Rules hang on those of the directories above (`up`), so
+ * only what hangs on lasting ones is kept: on the repository's own or on others of the memo. A memo
+ * is locked inside: any thread. */
 #ifndef VX_RULEFILE_H
 #define VX_RULEFILE_H
 
@@ -21,14 +24,16 @@ struct vx_rule_file {
 	bool attrs;
 };
 
-/* The rules of a file behind those of `up`; `up` alone where there is no such file. `memo` may be NULL; what is not kept lies in `a`. `ret_since_ns` is the file's
- * ctime, 0 where there is none. 0; 1 or -errno: `ret_why` says what is wrong with dir/name. */
-int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct vx_arena *a, const struct vx_rules **ret, uint64_t *ret_since_ns,
-	const char **ret_why);
+/* The rules of a file behind those of `up`; `up` alone where there is no such file. `memo` may be
+ * NULL; what is not kept lies in `a`. `ret_since_ns` is the file's ctime, 0 where there is none. 0;
+ * 1 or -errno: `ret_why` says what is wrong with dir/name. */
+int vx_rule_file(const struct vx_rule_file *f, struct vx_rule_memo *memo, struct vx_arena *a,
+	const struct vx_rules **ret, uint64_t *ret_since_ns, const char **ret_why);
 
 /* The first list of the run has ended: what is kept from now on is later news. */
 void vx_rule_memo_first_done(struct vx_rule_memo *m);
-/* Is dir/.gitignore what the first list of the run found, or is still none there? False where that is not certain. */
+/* Is dir/.gitignore what the first list of the run found, or is still none there? False where that
+ * is not certain. */
 bool vx_rule_same(struct vx_rule_memo *m, int top_fd, const char *dir);
 
 #endif

@@ -1,5 +1,6 @@
-/* Is a directory's listing still what the first one of this run was? Proven without listing it: a directory whose stat is the same (and was old enough when it was
- * listed, else it is not among the seen) holds the same names, and files of rules that are the same ignore the same of them. */
+/* Is a directory's listing still what the first one of this run was? Proven without listing it: a
+ * directory whose stat is the same (and was old enough when it was listed, else it is not among the
+ * seen) holds the same names, and files of rules that are the same ignore the same of them. */
 #include "rulefile.h"
 #include "scan.h"
 
@@ -56,12 +57,14 @@ static bool is_there(struct look *k, const char *name)
 {
 	struct stat st;
 	size_t len = k->len;
-	bool yes = !put(k, name, strlen(name)) || fstatat(k->repo->top_fd, k->path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	bool yes = !put(k, name, strlen(name)) ||
+		   fstatat(k->repo->top_fd, k->path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	cut(k, len);
 	return yes;
 }
 
-/* A directory that the way to others leads through: only rules count, and that no repository has come to be there. */
+/* A directory that the way to others leads through: only rules count, and that no repository has
+ * come to be there. */
 static bool same_passing(struct look *k, const struct stat *st)
 {
 	struct vx_dir_memory d;
@@ -73,7 +76,8 @@ static bool same_passing(struct look *k, const struct stat *st)
 static bool same_below(struct look *k, const struct stat *st)
 {
 	struct vx_dir_memory d;
-	if (!unmoved(k, st, &d) || (d.has & VX_DIR_GIT && k->len) || (d.has & VX_DIR_IGNORE && !same_rules(k)))
+	if (!unmoved(k, st, &d) || (d.has & VX_DIR_GIT && k->len) ||
+		(d.has & VX_DIR_IGNORE && !same_rules(k)))
 		return false;
 	if (!(d.has & VX_DIR_BELOW))
 		return true;
@@ -87,7 +91,9 @@ static bool same_below(struct look *k, const struct stat *st)
 		if (type != DT_DIR)
 			continue;
 		bool same =
-			fstatat(k->repo->top_fd, k->path, &sub, AT_SYMLINK_NOFOLLOW) == 0 && same_below(k, &sub); /* its type cannot have changed */
+			/* its type cannot have changed */
+			fstatat(k->repo->top_fd, k->path, &sub, AT_SYMLINK_NOFOLLOW) == 0 &&
+			same_below(k, &sub);
 		cut(k, len);
 		if (!same)
 			return false; /* also where it was passed by: that is not written down */

@@ -1,7 +1,8 @@
 /* The scan. See scan.h.
  *
- * A job is a directory. Jobs wait on one stack; threads take from it and push what they find. Each thread has its own arena and lists, joined at the end,
- * so that nothing is shared but the stack. Tracked files go to a slot of their own in one array that is parallel to the index. */
+ * A job is a directory. Jobs wait on one stack; threads take from it and push what they find. Each
+ * thread has its own arena and lists, joined at the end, so that nothing is shared but the stack.
+ * Tracked files go to a slot of their own in one array that is parallel to the index. */
 #include "listing.h"
 #include "rulefile.h"
 #include "scan.h"
@@ -34,9 +35,10 @@ struct job {
 struct scan {
 	const struct vx_repo *repo;
 	const struct vx_scan_opts *o;
-	const char *emit;        /* put in front of emitted paths: "mount/" or "" */
-	size_t strip;            /* cut from them first: the prefix and its slash */
-	struct vx_file *tracked; /* by entry of the index, from `first` on; path NULL where it is not on disk */
+	const char *emit; /* put in front of emitted paths: "mount/" or "" */
+	size_t strip;     /* cut from them first: the prefix and its slash */
+	/* by entry of the index, from `first` on; path NULL where it is not on disk */
+	struct vx_file *tracked;
 	uint32_t first;
 	uint64_t started_ns;
 	pthread_mutex_t lock;
@@ -128,7 +130,8 @@ static const char *emitted(struct worker *w, const char *repo_path, bool stays)
 	return stays ? p : vx_arena_strdup(w->a, p);
 }
 
-static void fill(struct worker *w, struct vx_file *f, const char *path, uint32_t mode, const struct stat *st, bool tracked)
+static void fill(struct worker *w, struct vx_file *f, const char *path, uint32_t mode,
+	const struct stat *st, bool tracked)
 {
 	f->path = path;
 	f->len = (uint32_t)strlen(path);
@@ -137,12 +140,15 @@ static void fill(struct worker *w, struct vx_file *f, const char *path, uint32_t
 	f->looked_ns = w->s->started_ns;
 	vx_fstat_of(st, &f->st);
 	if (!f->has_oid && w->s->o->memory)
-		f->has_oid = f->hashed = vx_wtmem_id(w->s->o->memory, f->path, f->len, w->s->repo->git.kind, &f->st, &f->oid);
+		f->has_oid = f->hashed = vx_wtmem_id(
+			w->s->o->memory, f->path, f->len, w->s->repo->git.kind, &f->st, &f->oid);
 }
 
-/* May the index's id be taken for the bytes on disk? Not where they are converted on their way in, nor where they were written before the attributes in force
- * came to be: what those were when the file was added nobody knows, and git does not look again when attributes change. */
-static bool index_counts(const struct worker *w, const struct job *j, const struct vx_ix_entry *e, const struct stat *st, size_t base_at)
+/* May the index's id be taken for the bytes on disk? Not where they are converted on their way in,
+ * nor where they were written before the attributes in force came to be: what those were when the
+ * file was added nobody knows, and git does not look again when attributes change. */
+static bool index_counts(const struct worker *w, const struct job *j, const struct vx_ix_entry *e,
+	const struct stat *st, size_t base_at)
 {
 	const struct vx_repo *r = w->s->repo;
 	struct vx_fstat now;
@@ -151,11 +157,13 @@ static bool index_counts(const struct worker *w, const struct job *j, const stru
 	if (S_ISLNK(st->st_mode))
 		return true;
 	vx_fstat_of(st, &now);
-	return !r->git.converts_all && now.ctime_ns > j->attrs_ns && (!j->attrs || !vx_attr_match(j->attrs, e->path, e->len, base_at));
+	return !r->git.converts_all && now.ctime_ns > j->attrs_ns &&
+	       (!j->attrs || !vx_attr_match(j->attrs, e->path, e->len, base_at));
 }
 
 /* `dir_fd` and `at`: how to reach it. */
-static int on_tracked(struct worker *w, const struct job *j, uint32_t entry, int dir_fd, const char *at, size_t base_at)
+static int on_tracked(struct worker *w, const struct job *j, uint32_t entry, int dir_fd,
+	const char *at, size_t base_at)
 {
 	const struct vx_repo *r = w->s->repo;
 	const struct vx_ix_entry *e = &r->index.v[entry];
@@ -192,9 +200,11 @@ static int on_untracked(struct worker *w, const char *path, int dir_fd, const ch
 	return 0;
 }
 
-static bool is_ignored(const struct job *j, const char *path, size_t len, size_t base_at, bool is_dir)
+static bool is_ignored(
+	const struct job *j, const char *path, size_t len, size_t base_at, bool is_dir)
 {
-	return j->ignored || (j->ignore && vx_ignore_match(j->ignore, path, len, base_at, is_dir) == 1);
+	return j->ignored ||
+	       (j->ignore && vx_ignore_match(j->ignore, path, len, base_at, is_dir) == 1);
 }
 
 static int on_dir(struct worker *w, const struct job *j, size_t len, size_t base_at)
@@ -205,11 +215,15 @@ static int on_dir(struct worker *w, const struct job *j, size_t len, size_t base
 	if (strcmp(name, ".git") == 0 || strcmp(name, ".vx") == 0)
 		return 0;
 	uint32_t self = vx_gitindex_lower(x, j->lo, j->hi, w->path, len);
-	if (self < j->hi && x->v[self].len == len && x->v[self].mode == 0160000 && memcmp(x->v[self].path, w->path, len) == 0) {
+	if (self < j->hi && x->v[self].len == len && x->v[self].mode == 0160000 &&
+		memcmp(x->v[self].path, w->path, len) == 0) {
 		vx_strlist_add(&w->nested, w->a, emitted(w, w->path, false));
 		return 0;
 	}
-	struct job c = {.len = (uint32_t)len, .ignore = j->ignore, .attrs = j->attrs, .attrs_ns = j->attrs_ns};
+	struct job c = {.len = (uint32_t)len,
+		.ignore = j->ignore,
+		.attrs = j->attrs,
+		.attrs_ns = j->attrs_ns};
 	w->path[len] = '/';
 	c.lo = vx_gitindex_lower(x, self, j->hi, w->path, len + 1);
 	w->path[len] = '/' + 1;
@@ -226,12 +240,14 @@ static int on_dir(struct worker *w, const struct job *j, size_t len, size_t base
 	return 0;
 }
 
-/* The entry of w->path. Listings from memory are sorted, so the one after the last found is tried first. */
+/* The entry of w->path. Listings from memory are sorted, so the one after the last found is tried
+ * first. */
 static bool find_entry(struct worker *w, const struct job *j, size_t len, uint32_t *ret)
 {
 	const struct vx_gitindex *x = &w->s->repo->index;
 	uint32_t i = w->hint;
-	bool found = i >= j->lo && i < j->hi && x->v[i].len == len && memcmp(x->v[i].path, w->path, len) == 0;
+	bool found = i >= j->lo && i < j->hi && x->v[i].len == len &&
+		     memcmp(x->v[i].path, w->path, len) == 0;
 	if (!found) {
 		i = vx_gitindex_lower(x, j->lo, j->hi, w->path, len);
 		found = i < j->hi && x->v[i].len == len && memcmp(x->v[i].path, w->path, len) == 0;
@@ -253,7 +269,10 @@ static int on_name(struct worker *w, const struct job *j, const struct name *n, 
 		struct stat st;
 		if (fstatat(dir_fd, at, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return 0;
-		type = S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : S_ISLNK(st.st_mode) ? DT_LNK : DT_FIFO;
+		type = S_ISDIR(st.st_mode)   ? DT_DIR
+		       : S_ISREG(st.st_mode) ? DT_REG
+		       : S_ISLNK(st.st_mode) ? DT_LNK
+					     : DT_FIFO;
 	}
 	int r = 0;
 	if (type == DT_DIR) {
@@ -262,7 +281,8 @@ static int on_name(struct worker *w, const struct job *j, const struct name *n, 
 		uint32_t i;
 		if (find_entry(w, j, len, &i))
 			r = on_tracked(w, j, i, dir_fd, at, base_at);
-		else if (!j->modules && strcmp(n->s, ".git") != 0 && !is_ignored(j, w->path, len, base_at, false))
+		else if (!j->modules && strcmp(n->s, ".git") != 0 &&
+			 !is_ignored(j, w->path, len, base_at, false))
 			r = on_untracked(w, w->path, dir_fd, at);
 	}
 	return r < 0 ? fail(w->s, r, "cannot be looked at", w->path) : r;
@@ -276,7 +296,8 @@ static int read_rules(struct worker *w, struct job *j, const char *name, bool at
 	uint64_t since_ns;
 	int r = vx_rule_file(&f, w->s->o->rules, w->a, rules, &since_ns, &why);
 	if (r)
-		return fail(w->s, r, why, vx_arena_printf(w->a, "%s%s%s", j->path, j->len ? "/" : "", name));
+		return fail(w->s, r, why,
+			vx_arena_printf(w->a, "%s%s%s", j->path, j->len ? "/" : "", name));
 	if (attrs && since_ns > j->attrs_ns)
 		j->attrs_ns = since_ns;
 	return 0;
@@ -293,14 +314,16 @@ static const struct vx_ix_entry *entry_of(struct worker *w, const struct job *j,
 	return i < j->hi && strcmp(x->v[i].path, path) == 0 ? &x->v[i] : NULL;
 }
 
-/* What .gitignore and .gitattributes of a directory add. One that is missing from the disk may count from the index; those cases are not guessed at. */
+/* What .gitignore and .gitattributes of a directory add. One that is missing from the disk may
+ * count from the index; those cases are not guessed at. */
 static int enter(struct worker *w, struct job *j, bool has_ignore, bool has_attrs)
 {
 	int r = 0;
 	const struct vx_ix_entry *e;
 	if (has_ignore && !j->ignored)
 		r = read_rules(w, j, ".gitignore", false);
-	else if (!has_ignore && (e = entry_of(w, j, ".gitignore")) != NULL && (e->flags & VX_IX_SKIP_WORKTREE))
+	else if (!has_ignore && (e = entry_of(w, j, ".gitignore")) != NULL &&
+		 (e->flags & VX_IX_SKIP_WORKTREE))
 		return fail(w->s, 1, "has a .gitignore in the index alone", j->path);
 	if (r == 0 && has_attrs)
 		r = read_rules(w, j, ".gitattributes", true);
@@ -309,7 +332,8 @@ static int enter(struct worker *w, struct job *j, bool has_ignore, bool has_attr
 	return r;
 }
 
-static void remember(struct worker *w, const struct job *j, const struct vx_dir_memory *d, bool copy)
+static void remember(
+	struct worker *w, const struct job *j, const struct vx_dir_memory *d, bool copy)
 {
 	if (!w->s->o->writer)
 		return;
@@ -328,19 +352,22 @@ static void remember(struct worker *w, const struct job *j, const struct vx_dir_
 static int on_listing(struct worker *w, struct job *j, const struct vx_dir_memory *d, int dir_fd)
 {
 	const char *p;
-	if (d->has & VX_DIR_GIT && j->len && j->lo == j->hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", w->s->repo->git.worktree, j->path))) {
+	if (d->has & VX_DIR_GIT && j->len && j->lo == j->hi &&
+		vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", w->s->repo->git.worktree, j->path))) {
 		vx_strlist_add(&w->nested, w->a, emitted(w, j->path, false));
 		return 0;
 	}
 	if (d->has & VX_DIR_ATTRS)
-		w->attr_places += vx_scan_place(*w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path);
+		w->attr_places += vx_scan_place(
+			*w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path);
 	int r = enter(w, j, d->has & VX_DIR_IGNORE, d->has & VX_DIR_ATTRS);
 	memcpy(w->path, j->path, j->len);
 	if (j->len)
 		w->path[j->len] = '/';
 	p = d->names;
 	for (uint32_t i = 0; i < d->n_names && r == 0; i++) {
-		struct name n = {.type = (unsigned char)*p, .s = p + 1, .len = (uint32_t)strlen(p + 1)};
+		struct name n = {
+			.type = (unsigned char)*p, .s = p + 1, .len = (uint32_t)strlen(p + 1)};
 		r = on_name(w, j, &n, dir_fd);
 		p += n.len + 2;
 	}
@@ -353,8 +380,10 @@ static bool holds_nothing(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EACCES;
 }
 
-/* The listing that is known of the job's directory, where that still has the stat it had (`st`, NULL: not looked at yet). */
-static bool from_memory(struct worker *w, const struct job *j, const struct stat *st, struct vx_dir_memory *ret)
+/* The listing that is known of the job's directory, where that still has the stat it had (`st`,
+ * NULL: not looked at yet). */
+static bool from_memory(
+	struct worker *w, const struct job *j, const struct stat *st, struct vx_dir_memory *ret)
 {
 	const struct vx_scan_opts *o = w->s->o;
 	struct vx_dir_memory d[2];
@@ -363,12 +392,14 @@ static bool from_memory(struct worker *w, const struct job *j, const struct stat
 	uint32_t n = 0;
 	if (!o->memory && !o->seen)
 		return false;
-	const char *key = *w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
+	const char *key =
+		*w->s->emit ? vx_arena_printf(w->a, "%s%s", w->s->emit, j->path) : j->path;
 	n += o->seen && vx_wtmem_seen_dir(o->seen, key, &d[n]);
 	n += o->memory && vx_wtmem_dir(o->memory, key, strlen(key), &d[n]);
 	if (n && !st) {
 		st = &own;
-		if (fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &own, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(w->s->repo->top_fd, j->len ? j->path : ".", &own, AT_SYMLINK_NOFOLLOW) <
+			0)
 			return false;
 	}
 	if (!n || !S_ISDIR(st->st_mode))
@@ -394,8 +425,11 @@ static int run_job(struct worker *w, struct job *j)
 	}
 	struct stat st;
 	uint64_t looked_ns = s->o->writer ? vx_wall_ns() : 0;
-	VX_CLEANUP_FD int fd = vx_open(s->repo->top_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : vx_listing_read(fd, &w->list, &d.n_names);
+	VX_CLEANUP_FD int fd =
+		vx_open(s->repo->top_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int r = fd < 0               ? fd
+		: fstat(fd, &st) < 0 ? -errno
+				     : vx_listing_read(fd, &w->list, &d.n_names);
 	if (r < 0) {
 		w->not_all = true;
 		return holds_nothing(r) ? 0 : fail(s, r, "cannot be listed", path);
@@ -446,7 +480,10 @@ static unsigned char look_at(const struct scan *s, const char *path, struct stat
 	if (fstatat(s->repo->top_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return DT_WHT;
 	*ret = st;
-	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : S_ISLNK(st.st_mode) ? DT_LNK : DT_FIFO;
+	return S_ISDIR(st.st_mode)   ? DT_DIR
+	       : S_ISREG(st.st_mode) ? DT_REG
+	       : S_ISLNK(st.st_mode) ? DT_LNK
+				     : DT_FIFO;
 }
 
 static unsigned char type_at(const struct scan *s, const char *path)
@@ -455,7 +492,8 @@ static unsigned char type_at(const struct scan *s, const char *path)
 	return look_at(s, path, &st);
 }
 
-/* The rules in a directory that is gone through only. Its listing, where one holds, says whether there are any. */
+/* The rules in a directory that is gone through only. Its listing, where one holds, says whether
+ * there are any. */
 static int enter_passing(struct worker *w, struct job *j, const struct stat *st, const char *up)
 {
 	struct vx_dir_memory d;
@@ -468,16 +506,25 @@ static int enter_passing(struct worker *w, struct job *j, const struct stat *st,
 	return enter(w, j, ti == DT_REG, ta == DT_REG);
 }
 
-/* Goes down to `dir` one component at a time, as the scan itself would, so that the rules above it count. Leaves its job on the stack. */
+/* Goes down to `dir` one component at a time, as the scan itself would, so that the rules above it
+ * count. Leaves its job on the stack. */
 static int descend(struct worker *w, const char *dir)
 {
 	struct scan *s = w->s;
-	struct job j = {.path = "", .hi = s->repo->index.n, .ignore = s->repo->ignore, .attrs = s->repo->attrs, .attrs_ns = s->repo->attrs_ns};
-	struct stat st = {0};                                                   /* of the directory that j is about */
-	j.modules = *s->emit && vx_below_modules(s->emit, strlen(s->emit) + 1); /* a submodule in one: the NUL stands for a name */
+	struct job j = {.path = "",
+		.hi = s->repo->index.n,
+		.ignore = s->repo->ignore,
+		.attrs = s->repo->attrs,
+		.attrs_ns = s->repo->attrs_ns};
+	/* of the directory that j is about */
+	struct stat st = {0};
+	/* a submodule in one: the NUL stands for a name */
+	j.modules = *s->emit && vx_below_modules(s->emit, strlen(s->emit) + 1);
 	for (const char *p = dir; *p;) {
 		const char *slash = strchrnul(p, '/');
-		if (j.len && j.lo == j.hi && vx_gitrepo_is(vx_arena_printf(w->a, "%s/%s", s->repo->git.worktree, j.path))) {
+		if (j.len && j.lo == j.hi &&
+			vx_gitrepo_is(
+				vx_arena_printf(w->a, "%s/%s", s->repo->git.worktree, j.path))) {
 			vx_strlist_add(&w->nested, w->a, emitted(w, j.path, false));
 			return 0;
 		}
@@ -485,7 +532,8 @@ static int descend(struct worker *w, const char *dir)
 		int r = enter_passing(w, &j, j.len ? &st : NULL, up);
 		if (r)
 			return r;
-		struct name n = {.s = vx_arena_strndup(w->a, p, (size_t)(slash - p)), .len = (uint32_t)(slash - p)};
+		struct name n = {.s = vx_arena_strndup(w->a, p, (size_t)(slash - p)),
+			.len = (uint32_t)(slash - p)};
 		n.type = look_at(s, vx_arena_printf(w->a, "%s%s", up, n.s), &st);
 		if (*slash && n.type != DT_DIR)
 			return 0;
@@ -509,7 +557,8 @@ static int file_cmp(const void *a, const void *b)
 }
 
 /* Tracked files stand in the order of the index already; the others are sorted and merged in. */
-static void gather(struct scan *s, struct worker *w, uint32_t n, uint32_t count, struct vx_files *out, struct vx_strlist *nested)
+static void gather(struct scan *s, struct worker *w, uint32_t n, uint32_t count,
+	struct vx_files *out, struct vx_strlist *nested)
 {
 	struct vx_files other = {0};
 	for (uint32_t i = 0; i < n; i++) {
@@ -540,8 +589,8 @@ static void gather(struct scan *s, struct worker *w, uint32_t n, uint32_t count,
 	vx_files_free(&other);
 }
 
-int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o, struct vx_arena *a, struct vx_files *out,
-	struct vx_strlist *nested, char *why, size_t cap)
+int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts *o,
+	struct vx_arena *a, struct vx_files *out, struct vx_strlist *nested, char *why, size_t cap)
 {
 	uint32_t n = o->extra && o->threads > 1 ? (o->threads > 64 ? 64 : o->threads) : 1;
 	struct scan s = {.repo = r, .o = o, .started_ns = vx_wall_ns(), .why = why, .why_cap = cap};
@@ -553,7 +602,8 @@ int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts 
 	pthread_cond_init(&s.wake, NULL);
 	s.first = vx_gitindex_lower(&r->index, 0, r->index.n, dir, k);
 	char *after = vx_arena_printf(a, "%s%c", dir, '/' + 1);
-	uint32_t end = k ? vx_gitindex_lower(&r->index, s.first, r->index.n, after, k + 1) : r->index.n;
+	uint32_t end =
+		k ? vx_gitindex_lower(&r->index, s.first, r->index.n, after, k + 1) : r->index.n;
 	s.tracked = vx_arena_array(a, (size_t)(end - s.first) + 1, sizeof *s.tracked);
 	for (uint32_t i = 0; i < n; i++) {
 		w[i].s = &s;
@@ -601,12 +651,14 @@ int vx_scan_ignored(const struct vx_repo *r, const char *path, bool *ret, char *
 	for (const char *p = path; *p && res == 0 && !j.ignored;) {
 		const char *slash = strchrnul(p, '/');
 		char *upto = vx_arena_strndup(&a, path, (size_t)(slash - path));
-		unsigned char ti = type_at(&s, vx_arena_printf(&a, "%s%s.gitignore", j.path, j.len ? "/" : ""));
+		unsigned char ti = type_at(
+			&s, vx_arena_printf(&a, "%s%s.gitignore", j.path, j.len ? "/" : ""));
 		res = enter(w, &j, ti == DT_REG, false);
 		if (res)
 			break;
 		bool is_directory = *slash || type_at(&s, upto) == DT_DIR;
-		j.ignored = is_ignored(&j, upto, (size_t)(slash - path), (size_t)(p - path), is_directory);
+		j.ignored = is_ignored(
+			&j, upto, (size_t)(slash - path), (size_t)(p - path), is_directory);
 		j.path = upto;
 		j.len = (uint32_t)(slash - path);
 		p = *slash ? slash + 1 : slash;

@@ -8,7 +8,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(struct vx_fstat) == 40 && sizeof(struct vx_oid) == 33, "files_digest takes them whole: there is no padding in them");
+_Static_assert(sizeof(struct vx_fstat) == 40 && sizeof(struct vx_oid) == 33,
+	"files_digest takes them whole: there is no padding in them");
 
 struct vx_seed_state {
 	const struct vx_seed *was; /* NULL none, or it does not fit */
@@ -37,14 +38,16 @@ static void fixed_digest(const struct fixed_round *f, struct vx_digest *ret)
 	vx_sha256_done(&c, ret);
 }
 
-void vx_seed_env(const struct vx_keyer *k, struct vx_strlist *ret_names, struct vx_arena *a, bool *ret_whole)
+void vx_seed_env(
+	const struct vx_keyer *k, struct vx_strlist *ret_names, struct vx_arena *a, bool *ret_whole)
 {
 	const struct vx_task_decl *last = NULL;
 	bool whole = false;
 	for (uint32_t t = 0; t < k->g->n_tasks; t++) {
 		const struct vx_task_decl *d = k->g->tasks[t].decl;
 		for (uint32_t i = 0; d != last && i < d->cache.env.n; i++) {
-			whole |= d->dialect == VX_DIALECT_TURBO && strpbrk(d->cache.env.v[i], "*!\\");
+			whole |= d->dialect == VX_DIALECT_TURBO &&
+				 strpbrk(d->cache.env.v[i], "*!\\");
 			vx_strlist_add(ret_names, a, d->cache.env.v[i]);
 		}
 		last = d;
@@ -57,8 +60,10 @@ void vx_seed_env(const struct vx_keyer *k, struct vx_strlist *ret_names, struct 
 	*ret_whole = whole;
 }
 
-/* Every variable that some key may fold, and what else of the process it folds. A wildcard takes the whole environment. */
-void vx_seed_env_digest(struct vx_strs names, bool whole, struct vx_strs forwarded, struct vx_digest *ret)
+/* Every variable that some key may fold, and what else of the process it folds. A wildcard takes
+ * the whole environment. */
+void vx_seed_env_digest(
+	struct vx_strs names, bool whole, struct vx_strs forwarded, struct vx_digest *ret)
 {
 	struct vx_arena a = {0};
 	struct vx_sha256 c;
@@ -113,7 +118,8 @@ void vx_seed_begin(struct vx_keyer *k)
 	env_digest(k, &s->now.env);
 	if (was)
 		s->stable = was->stable;
-	if (was && memcmp(&was->fixed, &s->now.fixed, sizeof was->fixed) == 0 && memcmp(&was->env, &s->now.env, sizeof was->env) == 0)
+	if (was && memcmp(&was->fixed, &s->now.fixed, sizeof was->fixed) == 0 &&
+		memcmp(&was->env, &s->now.env, sizeof was->env) == 0)
 		s->was = was;
 	s->changed = s->was == NULL;
 }
@@ -138,8 +144,10 @@ bool vx_seed_stable(struct vx_keyer *k, uint8_t *ret)
 	return true;
 }
 
-/* Files of a project with what identifies them. Where an id is not known yet, a stat that cannot lie stands for it; there may be none. */
-static bool files_digest(struct vx_keyer *k, uint32_t project, bool with_nested, struct vx_digest *ret)
+/* Files of a project with what identifies them. Where an id is not known yet, a stat that cannot
+ * lie stands for it; there may be none. */
+static bool files_digest(
+	struct vx_keyer *k, uint32_t project, bool with_nested, struct vx_digest *ret)
 {
 	const struct vx_files *own = vx_key_own(k, project, with_nested);
 	const struct vx_project *p = &k->ws->projects[project];
@@ -156,7 +164,8 @@ static bool files_digest(struct vx_keyer *k, uint32_t project, bool with_nested,
 				struct vx_fstat st;
 			} by;
 		} id;
-		size_t n = offsetof(__typeof__(id), by) + (f->has_oid ? sizeof id.by.oid : sizeof id.by.st);
+		size_t n = offsetof(__typeof__(id), by) +
+			   (f->has_oid ? sizeof id.by.oid : sizeof id.by.st);
 		memset(&id, 0, sizeof id);
 		id.mode = f->mode;
 		id.kind = f->has_oid | (uint32_t)f->tracked << 1;
@@ -180,7 +189,8 @@ static bool digest_of(struct vx_keyer *k, const struct vx_task *t, uint32_t *ret
 	uint32_t slot = 2 * t->project + nested;
 	*ret_slot = slot;
 	if (!s->digested[slot])
-		s->digested[slot] = files_digest(k, t->project, nested, &s->now.projects[slot]) ? 1 : 2;
+		s->digested[slot] =
+			files_digest(k, t->project, nested, &s->now.projects[slot]) ? 1 : 2;
 	return s->digested[slot] == 1;
 }
 
@@ -200,13 +210,16 @@ bool vx_seed_take(struct vx_keyer *k, uint32_t task, struct record *r)
 	struct vx_seed_state *s = k->seed;
 	const struct vx_task *t = &k->g->tasks[task];
 	uint32_t slot;
-	if (!s || !s->was || k->generation != 1 || k->o.explain || !s->was->reusable[task] || !covered(t) || !digest_of(k, t, &slot))
+	if (!s || !s->was || k->generation != 1 || k->o.explain || !s->was->reusable[task] ||
+		!covered(t) || !digest_of(k, t, &slot))
 		return false;
-	if (memcmp(&s->now.projects[slot], &s->was->projects[slot], sizeof s->now.projects[slot]) != 0)
+	if (memcmp(&s->now.projects[slot], &s->was->projects[slot], sizeof s->now.projects[slot]) !=
+		0)
 		return false;
 	for (uint32_t i = 0; i < t->n_key_deps; i++) {
 		uint32_t u = t->key_deps[i];
-		if (!k->records[u] || memcmp(&k->records[u]->pub.key, &s->was->keys[u], sizeof s->was->keys[u]) != 0)
+		if (!k->records[u] || memcmp(&k->records[u]->pub.key, &s->was->keys[u],
+					      sizeof s->was->keys[u]) != 0)
 			return false;
 	}
 	r->pub.key = s->was->keys[task];
@@ -228,7 +241,8 @@ void vx_seed_note(struct vx_keyer *k, uint32_t task)
 		s->changed = true;
 }
 
-/* Whether a sandboxed task may write elsewhere was asked of the file system: such an answer is not kept. */
+/* Whether a sandboxed task may write elsewhere was asked of the file system: such an answer is not
+ * kept. */
 static bool stability_is_pure(const struct vx_keyer *k)
 {
 	for (uint32_t t = 0; t < k->g->n_tasks; t++) {
@@ -242,7 +256,8 @@ static bool stability_is_pure(const struct vx_keyer *k)
 int vx_seed_keep(struct vx_keyer *k, bool over)
 {
 	struct vx_seed_state *s = k->seed;
-	if (!s || !vx_snapshot_keeps(k->o.snapshot) || !(s->changed || (over && vx_snapshot_stale(k->o.snapshot))))
+	if (!s || !vx_snapshot_keeps(k->o.snapshot) ||
+		!(s->changed || (over && vx_snapshot_stale(k->o.snapshot))))
 		return 0;
 	s->changed = false;
 	uint32_t n = k->g->n_tasks;
@@ -255,7 +270,8 @@ int vx_seed_keep(struct vx_keyer *k, bool over)
 	return vx_snapshot_keep(k->o.snapshot, &s->now);
 }
 
-void vx_seed_copy(struct vx_seed *to, const struct vx_seed *from, uint32_t n_tasks, uint32_t n_projects)
+void vx_seed_copy(
+	struct vx_seed *to, const struct vx_seed *from, uint32_t n_tasks, uint32_t n_projects)
 {
 	memcpy(to->keys, from->keys, n_tasks * sizeof *to->keys);
 	memcpy(to->reusable, from->reusable, n_tasks);

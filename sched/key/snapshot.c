@@ -1,6 +1,7 @@
 /* The memory of a plan: its file, and the proof that it still holds. See vx/snapshot.h.
  *
- * Layout: header | facts | image. The facts are read with every length checked and must hold before the image is mapped at all. */
+ * Layout: header | facts | image. The facts are read with every length checked and must hold before
+ * the image is mapped at all. */
 #include "image.h"
 #include "proof.h"
 #include "question.h"
@@ -55,7 +56,8 @@ struct vx_snapshot {
 /* The image begins on a page of its own. */
 static uint64_t image_offset(uint64_t facts_bytes)
 {
-	return (sizeof(struct header) + facts_bytes + IMAGE_ALIGN - 1) & ~(uint64_t)(IMAGE_ALIGN - 1);
+	return (sizeof(struct header) + facts_bytes + IMAGE_ALIGN - 1) &
+	       ~(uint64_t)(IMAGE_ALIGN - 1);
 }
 
 /* Opens the file and reads its header and facts; anything odd is "none". */
@@ -63,20 +65,25 @@ static bool open_file(struct vx_snapshot *s)
 {
 	struct stat st;
 	int root = vx_open(AT_FDCWD, s->root, O_PATH | O_DIRECTORY, 0);
-	s->fd = root < 0 ? root : vx_open_beneath(root, ".vx/plan", O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	s->fd = root < 0 ? root
+			 : vx_open_beneath(root, ".vx/plan", O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	vx_close(root);
-	if (s->fd < 0 || fstat(s->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+	if (s->fd < 0 || fstat(s->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+		(st.st_mode & 022))
 		return false;
 	if (vx_read_full(s->fd, &s->h, sizeof s->h) != (ssize_t)sizeof s->h || s->h.magic != MAGIC)
 		return false;
-	if (memcmp(&s->h.build, &s->build, sizeof s->build) != 0 || memcmp(&s->h.asked, &s->asked, sizeof s->asked) != 0)
+	if (memcmp(&s->h.build, &s->build, sizeof s->build) != 0 ||
+		memcmp(&s->h.asked, &s->asked, sizeof s->asked) != 0)
 		return false;
-	if (s->h.facts_bytes > MAX_FACTS_BYTES || s->h.image_bytes > VX_MAX_IMAGE_BYTES || !s->h.n_facts ||
-		s->h.n_facts > s->h.facts_bytes / sizeof(struct vx_fact) || s->h.image_bytes < sizeof(struct vx_image_root) ||
+	if (s->h.facts_bytes > MAX_FACTS_BYTES || s->h.image_bytes > VX_MAX_IMAGE_BYTES ||
+		!s->h.n_facts || s->h.n_facts > s->h.facts_bytes / sizeof(struct vx_fact) ||
+		s->h.image_bytes < sizeof(struct vx_image_root) ||
 		(uint64_t)st.st_size != image_offset(s->h.facts_bytes) + s->h.image_bytes)
 		return false;
 	s->facts_raw = malloc(s->h.facts_bytes);
-	return s->facts_raw && vx_read_full(s->fd, s->facts_raw, s->h.facts_bytes) == (ssize_t)s->h.facts_bytes &&
+	return s->facts_raw &&
+	       vx_read_full(s->fd, s->facts_raw, s->h.facts_bytes) == (ssize_t)s->h.facts_bytes &&
 	       vx_question_sum(s->facts_raw, s->h.facts_bytes) == s->h.facts_sum;
 }
 
@@ -87,8 +94,10 @@ struct vx_snapshot *vx_snapshot_open(const char *root, struct vx_strs asked)
 	s->fd = -1;
 	s->root = vx_arena_strdup(&s->a, root);
 	vx_facts_init(&s->facts, &s->a);
-	uint32_t layout[] = {IMAGE_LAYOUT, VX_KEY_VERSION, sizeof(struct vx_image_root), sizeof(struct vx_task_decl)};
-	s->off = (off && *off && !vx_streq(off, "0")) || !vx_question_build(layout, sizeof layout / sizeof *layout, &s->build);
+	uint32_t layout[] = {IMAGE_LAYOUT, VX_KEY_VERSION, sizeof(struct vx_image_root),
+		sizeof(struct vx_task_decl)};
+	s->off = (off && *off && !vx_streq(off, "0")) ||
+		 !vx_question_build(layout, sizeof layout / sizeof *layout, &s->build);
 	s->started_ns = vx_wall_ns();
 	if (s->off)
 		return s;
@@ -141,7 +150,8 @@ static bool prove(struct vx_snapshot *s)
 	return sane && root_seen && !atomic_load(&p.broken);
 }
 
-/* Mapped from the file, privately: what is only read is neither copied nor cleared. The file is never changed in place, only replaced. */
+/* Mapped from the file, privately: what is only read is neither copied nor cleared. The file is
+ * never changed in place, only replaced. */
 static bool load_image(struct vx_snapshot *s)
 {
 	if (!vx_image_map_file(&s->im, s->fd, image_offset(s->h.facts_bytes), s->h.image_bytes))
@@ -167,7 +177,8 @@ static void make_maps(struct vx_workspace *ws)
 		vx_map_puts(&ws->by_name, "//", ws->root_project);
 }
 
-bool vx_snapshot_take(struct vx_snapshot *s, struct vx_workspace *ws, struct vx_selection *sel, struct vx_graph *g)
+bool vx_snapshot_take(struct vx_snapshot *s, struct vx_workspace *ws, struct vx_selection *sel,
+	struct vx_graph *g)
 {
 	if (s->fd < 0 || !prove(s) || !load_image(s))
 		return false;
@@ -188,7 +199,8 @@ struct vx_facts *vx_snapshot_facts(struct vx_snapshot *s)
 	return &s->facts;
 }
 
-void vx_snapshot_planned(struct vx_snapshot *s, const struct vx_workspace *ws, const struct vx_selection *sel, const struct vx_graph *g)
+void vx_snapshot_planned(struct vx_snapshot *s, const struct vx_workspace *ws,
+	const struct vx_selection *sel, const struct vx_graph *g)
 {
 	s->ws = ws;
 	s->sel = sel;
@@ -206,7 +218,8 @@ void vx_snapshot_free(struct vx_snapshot *s)
 	free(s);
 }
 
-bool vx_snapshot_each_fact(const struct vx_snapshot *s, bool (*each)(void *arg, const struct vx_fact *f), void *arg)
+bool vx_snapshot_each_fact(
+	const struct vx_snapshot *s, bool (*each)(void *arg, const struct vx_fact *f), void *arg)
 {
 	const char *at = s->facts_raw;
 	for (uint64_t i = 0; s->taken && i < s->h.n_facts; i++) {
@@ -226,9 +239,11 @@ const struct vx_seed *vx_snapshot_seed(const struct vx_snapshot *s)
 
 bool vx_snapshot_keeps(const struct vx_snapshot *s)
 {
-	const uint32_t programs =
-		VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS | VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS;
-	if (s->off || !s->ws || !s->sel || s->sel->nothing || s->sel->reasons || (!s->taken && (s->facts.unstable || !s->facts.n)))
+	const uint32_t programs = VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS |
+				  VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS |
+				  VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS;
+	if (s->off || !s->ws || !s->sel || s->sel->nothing || s->sel->reasons ||
+		(!s->taken && (s->facts.unstable || !s->facts.n)))
 		return false;
 	for (uint32_t i = 0; i < s->ws->n_projects; i++)
 		if (s->ws->projects[i].files & programs)
@@ -236,10 +251,12 @@ bool vx_snapshot_keeps(const struct vx_snapshot *s)
 	return !(s->ws->root_files & programs);
 }
 
-/* What has been put last: a directory whose names alone count, and which may have changed unseen, will be listed again. */
+/* What has been put last: a directory whose names alone count, and which may have changed unseen,
+ * will be listed again. */
 static void forget_young(const struct vx_snapshot *s, struct vx_fact *f)
 {
-	if (f->kind == VX_SEEN_NAMES && vx_fact_young(&(struct vx_seen){.kind = VX_SEEN_NAMES, .st = f->st}, s->started_ns))
+	if (f->kind == VX_SEEN_NAMES &&
+		vx_fact_young(&(struct vx_seen){.kind = VX_SEEN_NAMES, .st = f->st}, s->started_ns))
 		vx_fact_forget_stat(f);
 }
 
@@ -276,7 +293,8 @@ static void put_taken(const struct vx_snapshot *s, struct vx_buf *b)
 	}
 }
 
-static int write_file(const struct vx_snapshot *s, const struct header *h, const struct vx_buf *facts, const struct vx_image *im)
+static int write_file(const struct vx_snapshot *s, const struct header *h,
+	const struct vx_buf *facts, const struct vx_image *im)
 {
 	static const char zero[IMAGE_ALIGN];
 	char tmp[64];
@@ -284,7 +302,8 @@ static int write_file(const struct vx_snapshot *s, const struct header *h, const
 	int dir = root < 0 ? root : vx_open_beneath(root, ".vx", O_PATH | O_DIRECTORY, 0);
 	vx_close(root);
 	if (dir < 0)
-		return dir == -ENOENT ? 0 : dir; /* nothing of ours is here: not the place to begin */
+		/* nothing of ours is here: not the place to begin */
+		return dir == -ENOENT ? 0 : dir;
 	snprintf(tmp, sizeof tmp, "plan.%d", (int)getpid());
 	int fd = vx_open(dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	int r = fd < 0 ? fd : vx_write_full(fd, h, sizeof *h);
@@ -315,7 +334,8 @@ static bool fact_stays(void *arg, const struct vx_fact *f)
 	return !moved(f);
 }
 
-/* Has the run itself changed a directory that the plan was read from (its outputs came to be)? Then nobody will ever take what would be kept. */
+/* Has the run itself changed a directory that the plan was read from (its outputs came to be)? Then
+ * nobody will ever take what would be kept. */
 static bool outdated(const struct vx_snapshot *s)
 {
 	struct vx_buf one = VX_BUF(2U * VX_MAX_PATH + sizeof(struct vx_fact) + 16);
@@ -357,7 +377,8 @@ int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed)
 	int r = 0;
 	if (!vx_snapshot_keeps(s) || (s->taken && !vx_snapshot_seed(s)) || outdated(s))
 		return 0;
-	if (s->taken) { /* the plan is in the image already and its facts were proven: the seed alone is new */
+	/* the plan is in the image already and its facts were proven: the seed alone is new */
+	if (s->taken) {
 		struct vx_image_root *root = (void *)s->im.base;
 		put_taken(s, &facts);
 		h.n_facts = s->h.n_facts;

@@ -17,7 +17,8 @@ static int choose(struct vx_source *s, const struct vx_key_memory *memory, struc
 	const char *force = getenv("VX_FILES");
 	s->keep = memory;
 	s->memory = vx_wtmem_load(memory, s->root, &s->a);
-	if (!vx_streq(force, "git") && (s->own || vx_own_open(s, why, sizeof why) == 0) && vx_own_list_first(s, why, sizeof why) == 0) {
+	if (!vx_streq(force, "git") && (s->own || vx_own_open(s, why, sizeof why) == 0) &&
+		vx_own_list_first(s, why, sizeof why) == 0) {
 		snprintf(s->why, sizeof s->why, "index");
 		return 0;
 	}
@@ -42,7 +43,8 @@ int vx_source_ahead(const char *root, uint32_t threads, struct vx_source **ret)
 	char why[sizeof((struct vx_source *)NULL)->why];
 	struct vx_source *s = begin(root, threads);
 	s->ahead = true;
-	if (s->root_fd < 0 || vx_streq(getenv("VX_FILES"), "git") || vx_own_open(s, why, sizeof why) != 0) {
+	if (s->root_fd < 0 || vx_streq(getenv("VX_FILES"), "git") ||
+		vx_own_open(s, why, sizeof why) != 0) {
 		vx_source_close(s);
 		return -EAGAIN;
 	}
@@ -66,14 +68,16 @@ int vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory, str
 	for (uint32_t i = 0; i < s->first.n; i++) {
 		struct vx_file *f = s->first.v[i];
 		if (!f->has_oid)
-			f->has_oid = f->hashed = vx_wtmem_id(s->memory, f->path, f->len, s->kind, &f->st, &f->oid);
+			f->has_oid = f->hashed =
+				vx_wtmem_id(s->memory, f->path, f->len, s->kind, &f->st, &f->oid);
 	}
 	if (s->own)
 		vx_own_distrust(s);
 	return 0;
 }
 
-int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err)
+int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory,
+	struct vx_source **ret, struct vx_err *err)
 {
 	struct vx_source *s = begin(root, threads);
 	int r = s->root_fd;
@@ -103,7 +107,8 @@ void vx_source_close(struct vx_source *s)
 	free(s);
 }
 
-int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
+	struct vx_err *err)
 {
 	atomic_fetch_add(&s->lists, 1);
 	if (!*dir && s->first_ready) {

@@ -1,7 +1,9 @@
-/* Where the list of files comes from: tracked ones and untracked ones that git does not ignore, submodules and embedded repositories by their own
- * indexes. Two makers, one answer: our own reader of git's index with our own scan, and git itself where the reader does not suffice.
+/* Where the list of files comes from: tracked ones and untracked ones that git does not ignore,
+ * submodules and embedded repositories by their own indexes. Two makers, one answer: our own reader
+ * of git's index with our own scan, and git itself where the reader does not suffice.
  *
- * vx_source_list may be called from any thread; the entries it makes live in the arena that it is given. */
+ * vx_source_list may be called from any thread; the entries it makes live in the arena that it is
+ * given. */
 #ifndef VX_SOURCE_H
 #define VX_SOURCE_H
 
@@ -10,26 +12,32 @@
 struct vx_source;
 struct vx_err;
 
-int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err);
-/* The same before it is known where anything is remembered: by our own reader alone, nothing looked up, and nothing listed before vx_source_list_ahead. Any thread.
- * -EAGAIN: to be opened as ever. */
+int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory,
+	struct vx_source **ret, struct vx_err *err);
+/* The same before it is known where anything is remembered: by our own reader alone, nothing looked
+ * up, and nothing listed before vx_source_list_ahead. Any thread. -EAGAIN: to be opened as ever. */
 int vx_source_ahead(const char *root, uint32_t threads, struct vx_source **ret);
 int vx_source_list_ahead(struct vx_source *s);
-/* What vx_source_ahead opened, listed or not, becomes what vx_source_open would have made; before its first list. */
+/* What vx_source_ahead opened, listed or not, becomes what vx_source_open would have made; before
+ * its first list. */
 int vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory, struct vx_err *err);
 struct vx_ahead;
 struct vx_source *vx_ahead_take(struct vx_ahead *h); /* waits; NULL: to be opened as ever */
 void vx_source_close(struct vx_source *s);
-/* Appends what `dir` holds ("" the whole workspace; it may name a file) to `out`: only what is on disk as a file or a link, sorted. An id is given only where the
- * index entry is provably clean. A directory that is not there holds nothing. */
-int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
-/* Would a list of `dir` name what the first list of the source named there, as far as looks at directories tell? As vx_scan_same (scan.h). Any thread. */
+/* Appends what `dir` holds ("" the whole workspace; it may name a file) to `out`: only what is on
+ * disk as a file or a link, sorted. An id is given only where the index entry is provably clean. A
+ * directory that is not there holds nothing. */
+int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
+	struct vx_err *err);
+/* Would a list of `dir` name what the first list of the source named there, as far as looks at
+ * directories tell? As vx_scan_same (scan.h). Any thread. */
 int vx_source_same(struct vx_source *s, const char *dir);
 /* Would git ignore this path, which it does not track? */
 int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 /* Keeps what the first list and the identities in `table` have shown for the next run. */
 int vx_source_remember(struct vx_source *s, const struct vx_files *table);
-/* Everything that the first list came from, as facts of a memory (vx/unchanged.h). False: it cannot be said. */
+/* Everything that the first list came from, as facts of a memory (vx/unchanged.h). False: it cannot
+ * be said. */
 struct vx_unchanged;
 bool vx_source_facts(const struct vx_source *s, struct vx_unchanged *u);
 bool vx_source_tracked(const struct vx_source *s, const char *path); /* any thread */

@@ -1,4 +1,5 @@
-/* Inside of a source; shared by source.c (the choice), gitproc.c (git itself) and own.c (our reader and scan). */
+/* Inside of a source; shared by source.c (the choice), gitproc.c (git itself) and own.c (our reader
+ * and scan). */
 #ifndef VX_SOURCE_INT_H
 #define VX_SOURCE_INT_H
 
@@ -35,9 +36,11 @@ struct vx_source {
 
 /* own.c. 1: not understood, `why` says what; git itself is to be asked. */
 int vx_own_open(struct vx_source *s, char *why, size_t cap);
-int vx_own_list_first(struct vx_source *s, char *why, size_t cap); /* all of it, once; what was opened is closed where it fails */
+/* all of it, once; what was opened is closed where it fails */
+int vx_own_list_first(struct vx_source *s, char *why, size_t cap);
 void vx_own_close(struct vx_own *o);
-int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
+int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
+	struct vx_err *err);
 int vx_own_same(struct vx_source *s, const char *dir);
 int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 bool vx_own_tracked(const struct vx_own *o, const char *path);
@@ -48,7 +51,8 @@ int vx_own_remember(struct vx_source *s, const struct vx_files *table);
 
 /* gitproc.c */
 int vx_git_open(struct vx_source *s, struct vx_err *err);
-int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out, struct vx_err *err);
+int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
+	struct vx_err *err);
 int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 
 #endif

@@ -1,8 +1,8 @@
-/* Which keys are known up front. A key is preliminary while something upstream may still change what it reads in this run; docs/keys.md gives the rules. When
- * unsure: preliminary.
+/* Which keys are known up front. A key is preliminary while something upstream may still change
+ * what it reads in this run; docs/keys.md gives the rules. When unsure: preliminary.
  *
- * Upstream closures are never built: what can be summed up travels along the topological order as a bit, and only a task that some writer could concern at
- * all has its upstream walked. */
+ * Upstream closures are never built: what can be summed up travels along the topological order as a
+ * bit, and only a task that some writer could concern at all has its upstream walked. */
 #include "key_int.h"
 
 #include "vx/buf.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writers that differ in what they write, by one task each: whatever one of them does not change, none of their kind changes. */
+/* Writers that differ in what they write, by one task each: whatever one of them does not change,
+ * none of their kind changes. */
 struct kinds {
 	uint32_t n; /* MANY + 1: too many to be worth a look */
 	uint32_t v[16];
@@ -21,7 +22,8 @@ struct kinds {
 
 struct gate {
 	struct vx_keyer *k;
-	uint8_t *reach;      /* by task: enum vx_reach of what it writes undeclared; 0 for a cached task */
+	/* by task: enum vx_reach of what it writes undeclared; 0 for a cached task */
+	uint8_t *reach;
 	bool *everywhere_up; /* by task: something upstream may write anywhere */
 	bool *writes;        /* by project: some task of it writes declared or undeclared files */
 	bool *root_up;       /* by task: a task of the root project that writes is upstream */
@@ -32,11 +34,16 @@ struct gate {
 	struct kinds *of_project, all;
 };
 
-/* From what would be bound, so the file system is asked; only for tasks that have a write grant at all. */
-static enum vx_reach sandbox_reach(struct vx_keyer *k, const struct vx_task *t, bool *ret_fingerprint)
+/* From what would be bound, so the file system is asked; only for tasks that have a write grant at
+ * all. */
+static enum vx_reach sandbox_reach(
+	struct vx_keyer *k, const struct vx_task *t, bool *ret_fingerprint)
 {
 	const struct vx_project *p = &k->ws->projects[t->project];
-	struct vx_sbx_spec spec = {.decl = t->decl->exec.sandbox, .root = k->ws->root, .project_dir = p->dir, .nested = p->nested};
+	struct vx_sbx_spec spec = {.decl = t->decl->exec.sandbox,
+		.root = k->ws->root,
+		.project_dir = p->dir,
+		.nested = p->nested};
 	const char *home = getenv("HOME"), *store = k->o.cache_dir;
 	spec.home = home ? home : "";
 	if (store)
@@ -53,14 +60,16 @@ enum vx_reach vx_key_reach(struct vx_keyer *k, uint32_t task, bool *ret_fingerpr
 	if (!t->decl->has_exec || t->excluded)
 		return VX_REACH_NONE;
 	if (t->decl->exec.sandboxed)
-		return t->decl->exec.sandbox.write.n ? sandbox_reach(k, t, ret_fingerprint) : VX_REACH_NONE;
+		return t->decl->exec.sandbox.write.n ? sandbox_reach(k, t, ret_fingerprint)
+						     : VX_REACH_NONE;
 	*ret_fingerprint = vx_key_dir_is_root(k->ws->projects[t->project].dir);
 	return VX_REACH_PROJECT;
 }
 
 static bool has_outputs(const struct vx_task *t)
 {
-	return t->decl->has_cache && !t->excluded && (t->decl->cache.out_files.n || t->decl->cache.out_workspace_files.n);
+	return t->decl->has_cache && !t->excluded &&
+	       (t->decl->cache.out_files.n || t->decl->cache.out_workspace_files.n);
 }
 
 static bool task_writes(const struct gate *g, uint32_t task)
@@ -79,20 +88,24 @@ static bool writes_everywhere(const struct gate *g, uint32_t task)
 	const struct vx_task *t = &g->k->g->tasks[task];
 	if (t->decl->has_cache && !t->excluded && t->decl->cache.out_workspace_files.n)
 		return true;
-	return g->reach[task] == VX_REACH_WORKSPACE || (g->reach[task] == VX_REACH_PROJECT && vx_key_dir_is_root(dir_of(g, task)));
+	return g->reach[task] == VX_REACH_WORKSPACE ||
+	       (g->reach[task] == VX_REACH_PROJECT && vx_key_dir_is_root(dir_of(g, task)));
 }
 
-/* Projects from which a chain of tasks may leave and come back: what remains of the project graph when sources, then sinks, are peeled off. */
+/* Projects from which a chain of tasks may leave and come back: what remains of the project graph
+ * when sources, then sinks, are peeled off. */
 static void find_cyclic(struct gate *g)
 {
 	const struct vx_graph *gr = g->k->g;
 	uint32_t n = g->k->ws->n_projects, edges = 0;
 	for (uint32_t t = 0; t < gr->n_tasks; t++)
 		edges += gr->tasks[t].n_deps;
-	uint32_t *from = vx_xcalloc(edges + 1, sizeof *from), *to = vx_xcalloc(edges + 1, sizeof *to), m = 0;
+	uint32_t *from = vx_xcalloc(edges + 1, sizeof *from),
+		 *to = vx_xcalloc(edges + 1, sizeof *to), m = 0;
 	for (uint32_t t = 0; t < gr->n_tasks; t++)
 		for (uint32_t i = 0; i < gr->tasks[t].n_deps; i++) {
-			uint32_t a = gr->tasks[t].project, b = gr->tasks[gr->tasks[t].deps[i]].project;
+			uint32_t a = gr->tasks[t].project,
+				 b = gr->tasks[gr->tasks[t].deps[i]].project;
 			if (a != b) {
 				from[m] = a;
 				to[m++] = b;
@@ -101,7 +114,8 @@ static void find_cyclic(struct gate *g)
 	for (uint32_t p = 0; p < n; p++)
 		g->cyclic[p] = true;
 	for (int side = 0; side < 2; side++) { /* peel by in-degree, then by out-degree */
-		uint32_t *head = vx_xcalloc(n + 2, sizeof *head), *next = vx_xcalloc(m + 1, sizeof *next),
+		uint32_t *head = vx_xcalloc(n + 2, sizeof *head),
+			 *next = vx_xcalloc(m + 1, sizeof *next),
 			 *degree = vx_xcalloc(n + 1, sizeof *degree);
 		uint32_t *queue = vx_xcalloc(n + 1, sizeof *queue), qn = 0;
 		const uint32_t *src = side ? to : from, *dst = side ? from : to;
@@ -140,7 +154,8 @@ struct search {
 
 static bool related(const char *a, const char *b)
 {
-	return vx_key_dir_is_root(a) || vx_key_dir_is_root(b) || vx_path_within(a, b) || vx_path_within(b, a);
+	return vx_key_dir_is_root(a) || vx_key_dir_is_root(b) || vx_path_within(a, b) ||
+	       vx_path_within(b, a);
 }
 
 /* May upstream task u change what the searched task reads? */
@@ -154,7 +169,8 @@ static bool changes(const struct gate *g, const struct search *s, uint32_t u)
 		if (related(s->prefixes[i], up_dir))
 			return true;
 	if (g->reach[u] == VX_REACH_PROJECT && related(up_dir, s->dir))
-		return up->project == t->project || vx_path_within(s->dir, up_dir) || t->decl->dialect == VX_DIALECT_TURBO;
+		return up->project == t->project || vx_path_within(s->dir, up_dir) ||
+		       t->decl->dialect == VX_DIALECT_TURBO;
 	if (!has_outputs(up) || !related(up_dir, s->dir))
 		return false;
 	const struct decl_globs *ug;
@@ -162,7 +178,8 @@ static bool changes(const struct gate *g, const struct search *s, uint32_t u)
 		return true;
 	if (!t->decl->has_cache || t->decl->cache.default_inputs)
 		return up->project == t->project || vx_path_within(up_dir, s->dir) ||
-		       vx_globset_may_reach(ug->outs, vx_path_relative(&g->k->a, up_dir, s->dir), strlen(vx_path_relative(&g->k->a, up_dir, s->dir)));
+		       vx_globset_may_reach(ug->outs, vx_path_relative(&g->k->a, up_dir, s->dir),
+			       strlen(vx_path_relative(&g->k->a, up_dir, s->dir)));
 	if (up->project == t->project && vx_globset_match(ug->outs, "package.json", 12))
 		return true;
 	return vx_globset_overlap(s->dg->files, s->dir, ug->outs, up_dir);
@@ -177,11 +194,13 @@ static bool search(struct gate *g, const struct search *s)
 	g->stamp[s->task] = g->round;
 	while (n) {
 		uint32_t t = g->stack[--n];
-		if (t != s->task && (!s->same_project || gr->tasks[t].project == home) && changes(g, s, t))
+		if (t != s->task && (!s->same_project || gr->tasks[t].project == home) &&
+			changes(g, s, t))
 			return true;
 		for (uint32_t i = 0; i < gr->tasks[t].n_deps; i++) {
 			uint32_t u = gr->tasks[t].deps[i], p = gr->tasks[u].project;
-			bool follow = !s->same_project || p == home || (g->cyclic[home] && g->cyclic[p]);
+			bool follow =
+				!s->same_project || p == home || (g->cyclic[home] && g->cyclic[p]);
 			if (follow && g->stamp[u] != g->round) {
 				g->stamp[u] = g->round;
 				g->stack[n++] = u;
@@ -210,11 +229,13 @@ static void find_kinds(struct gate *g)
 		const struct vx_task *w = &gr->tasks[t];
 		if (!task_writes(g, t) || (g->of_project[w->project].n > MANY && g->all.n > MANY))
 			continue;
-		uint32_t head[] = {w->project, g->reach[t], (uint32_t)w->decl->dialect, has_outputs(w)};
+		uint32_t head[] = {
+			w->project, g->reach[t], (uint32_t)w->decl->dialect, has_outputs(w)};
 		vx_buf_clear(&b);
 		vx_buf_add(&b, head, sizeof head);
 		for (uint32_t i = 0; i < w->decl->cache.out_files.n; i++)
-			vx_buf_add(&b, w->decl->cache.out_files.v[i], strlen(w->decl->cache.out_files.v[i]) + 1);
+			vx_buf_add(&b, w->decl->cache.out_files.v[i],
+				strlen(w->decl->cache.out_files.v[i]) + 1);
 		if (vx_map_get(&seen, b.data, b.len) != VX_MAP_NONE)
 			continue;
 		vx_map_put(&seen, vx_arena_dup(&a, b.data, b.len), b.len, t);
@@ -226,7 +247,8 @@ static void find_kinds(struct gate *g)
 	vx_arena_free(&a);
 }
 
-/* No writer of these kinds changes what the task reads, wherever it stands: nobody needs to walk upstream to know. */
+/* No writer of these kinds changes what the task reads, wherever it stands: nobody needs to walk
+ * upstream to know. */
 static bool harmless(const struct gate *g, const struct search *s, const struct kinds *k)
 {
 	if (k->n > MANY)
@@ -237,7 +259,8 @@ static bool harmless(const struct gate *g, const struct search *s, const struct 
 	return true;
 }
 
-/* Does a project that writes stand around `dir` (the root left out: it travels as a bit), or inside it? */
+/* Does a project that writes stand around `dir` (the root left out: it travels as a bit), or inside
+ * it? */
 static bool writer_around(const struct gate *g, const char *dir, bool inside_too)
 {
 	char up[VX_MAX_PATH];
@@ -291,10 +314,13 @@ static bool preliminary(struct gate *g, uint32_t task)
 	struct search s = {.task = task, .dir = dir_of(g, task), .same_project = true};
 	if (vx_key_globs(g->k, t->decl, &s.dg, NULL) < 0)
 		return true;
-	if ((g->cyclic[t->project] || !harmless(g, &s, &g->of_project[t->project])) && search(g, &s))
+	if ((g->cyclic[t->project] || !harmless(g, &s, &g->of_project[t->project])) &&
+		search(g, &s))
 		return true;
 	struct vx_strs prefixes = t->decl->has_cache ? ws_prefixes(g, s.dg) : (struct vx_strs){0};
-	bool wide = g->root_up[task] || writer_around(g, s.dir, t->decl->dialect == VX_DIALECT_TURBO && g->k->ws->projects[t->project].nested.n);
+	bool wide = g->root_up[task] || writer_around(g, s.dir,
+						t->decl->dialect == VX_DIALECT_TURBO &&
+							g->k->ws->projects[t->project].nested.n);
 	for (uint32_t i = 0; i < prefixes.n && !wide; i++)
 		wide = writer_near_prefix(g, prefixes.v[i]);
 	if (!wide)
@@ -321,7 +347,8 @@ static void sum_up(struct gate *g)
 		for (uint32_t j = 0; j < gr->tasks[t].n_deps; j++) {
 			uint32_t u = gr->tasks[t].deps[j];
 			g->everywhere_up[t] |= g->everywhere_up[u] || writes_everywhere(g, u);
-			g->root_up[t] |= g->root_up[u] || (vx_key_dir_is_root(dir_of(g, u)) && task_writes(g, u));
+			g->root_up[t] |= g->root_up[u] ||
+					 (vx_key_dir_is_root(dir_of(g, u)) && task_writes(g, u));
 		}
 	}
 }

@@ -24,28 +24,37 @@
 static const char *text_of(const struct vx_unchanged *u, uint32_t at)
 {
 	const struct kept_head *h = (const void *)u->map;
-	return u->map + h->text_at + at; /* the text ends with a NUL, so whatever `at` says below its length is a string */
+	/* the text ends with a NUL, so whatever `at` says below its length is a string */
+	return u->map + h->text_at + at;
 }
 
 /* Do the parts lie where the head says, one after another, and end with a NUL? */
 static bool sane(const struct vx_unchanged *u)
 {
 	const struct kept_head *h = (const void *)u->map;
-	uint64_t dirs = (uint64_t)h->n_dirs * sizeof(struct kept_dir), files = (uint64_t)h->n_files * sizeof(struct kept_file);
+	uint64_t dirs = (uint64_t)h->n_dirs * sizeof(struct kept_dir),
+		 files = (uint64_t)h->n_files * sizeof(struct kept_file);
 	uint64_t text = h->bytes > h->text_at ? h->bytes - h->text_at : 0;
-	return h->bytes == u->map_bytes && h->facts_at == sizeof *h + dirs + files && h->facts_at <= h->text_at && h->facts_at % 8 == 0 && text &&
-	       u->map[h->bytes - 1] == 0 && h->env_at < text && h->store_dir_at < text && h->root_at < text && h->n_dirs && h->printed_at <= text &&
-	       h->printed_n < text - h->printed_at && (uint64_t)h->n_facts * sizeof(struct vx_fact) <= h->text_at - h->facts_at;
+	return h->bytes == u->map_bytes && h->facts_at == sizeof *h + dirs + files &&
+	       h->facts_at <= h->text_at && h->facts_at % 8 == 0 && text &&
+	       u->map[h->bytes - 1] == 0 && h->env_at < text && h->store_dir_at < text &&
+	       h->root_at < text && h->n_dirs && h->printed_at <= text &&
+	       h->printed_n < text - h->printed_at &&
+	       (uint64_t)h->n_facts * sizeof(struct vx_fact) <= h->text_at - h->facts_at;
 }
 
 static bool map_file(struct vx_unchanged *u)
 {
 	struct stat st;
 	VX_CLEANUP_FD int root = vx_open(AT_FDCWD, u->root, O_PATH | O_DIRECTORY, 0);
-	VX_CLEANUP_FD int fd = root < 0 ? root : vx_open_beneath(root, ".vx/unchanged", O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+	VX_CLEANUP_FD int fd = root < 0 ? root
+					: vx_open_beneath(root, ".vx/unchanged",
+						  O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+		(st.st_mode & 022))
 		return false;
-	if (st.st_size < (off_t)sizeof(struct kept_head) || (uint64_t)st.st_size > VX_UNCHANGED_MAX_BYTES)
+	if (st.st_size < (off_t)sizeof(struct kept_head) ||
+		(uint64_t)st.st_size > VX_UNCHANGED_MAX_BYTES)
 		return false;
 	/* Never changed in place, only replaced: what is mapped stays. */
 	void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
@@ -55,7 +64,8 @@ static bool map_file(struct vx_unchanged *u)
 	u->map_bytes = (uint64_t)st.st_size;
 	const struct kept_head *h = p;
 	return h->magic == UNCHANGED_MAGIC && memcmp(&h->build, &u->build, sizeof u->build) == 0 &&
-	       memcmp(&h->asked, &u->asked, sizeof u->asked) == 0 && sane(u) && strcmp(text_of(u, h->root_at), u->root) == 0;
+	       memcmp(&h->asked, &u->asked, sizeof u->asked) == 0 && sane(u) &&
+	       strcmp(text_of(u, h->root_at), u->root) == 0;
 }
 
 static void unmap(struct vx_unchanged *u)
@@ -74,7 +84,8 @@ struct vx_unchanged *vx_unchanged_open(const char *root, struct vx_strs asked)
 	u->root_fd = -1;
 	u->facts = VX_BUF(VX_UNCHANGED_MAX_BYTES);
 	u->started_ns = vx_wall_ns();
-	u->off = (off && *off && !vx_streq(off, "0")) || !vx_question_build(layout, sizeof layout / sizeof *layout, &u->build);
+	u->off = (off && *off && !vx_streq(off, "0")) ||
+		 !vx_question_build(layout, sizeof layout / sizeof *layout, &u->build);
 	if (u->off)
 		return u;
 	vx_question_of(root, asked, &u->asked);
@@ -128,33 +139,41 @@ static uint64_t ns_of(struct timespec t)
 	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
-static bool same(const struct stat *st, uint64_t dev, uint64_t ino, uint64_t mtime_ns, uint64_t ctime_ns)
+static bool same(
+	const struct stat *st, uint64_t dev, uint64_t ino, uint64_t mtime_ns, uint64_t ctime_ns)
 {
-	return st->st_ino == ino && ns_of(st->st_mtim) == mtime_ns && ns_of(st->st_ctim) == ctime_ns && st->st_dev == dev;
+	return st->st_ino == ino && ns_of(st->st_mtim) == mtime_ns &&
+	       ns_of(st->st_ctim) == ctime_ns && st->st_dev == dev;
 }
 
 static bool file_holds(const struct proof *p, const struct kept_file *f, int fd, const char *path)
 {
 	struct stat st;
-	return fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && same(&st, p->h->dev, f->ino, f->mtime_ns, f->ctime_ns) &&
+	return fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       same(&st, p->h->dev, f->ino, f->mtime_ns, f->ctime_ns) &&
 	       (uint64_t)st.st_size == f->size;
 }
 
-/* A directory and its files. The current directory is the root; many files are looked up from a descriptor of their directory, which has a shorter way. */
+/* A directory and its files. The current directory is the root; many files are looked up from a
+ * descriptor of their directory, which has a shorter way. */
 static bool dir_holds(const struct proof *p, const struct kept_dir *d)
 {
 	char path[VX_MAX_PATH];
 	struct stat st;
-	if (d->path_at >= p->text_bytes || d->first > p->h->n_files || d->n > p->h->n_files - d->first)
+	if (d->path_at >= p->text_bytes || d->first > p->h->n_files ||
+		d->n > p->h->n_files - d->first)
 		return false;
 	const char *at = text_of(p->u, d->path_at);
 	size_t n = strlen(at);
 	if (n + 2 > sizeof path)
 		return false;
 	bool by_fd = d->n >= BY_DESCRIPTOR;
-	VX_CLEANUP_FD int fd = by_fd ? vx_open(AT_FDCWD, at, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0) : -1;
-	int r = by_fd ? (fd < 0 ? -1 : fstat(fd, &st)) : fstatat(AT_FDCWD, at, &st, AT_SYMLINK_NOFOLLOW);
-	if (r < 0 || !S_ISDIR(st.st_mode) || !same(&st, p->h->dev, d->ino, d->mtime_ns, d->ctime_ns))
+	VX_CLEANUP_FD int fd =
+		by_fd ? vx_open(AT_FDCWD, at, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0) : -1;
+	int r = by_fd ? (fd < 0 ? -1 : fstat(fd, &st))
+		      : fstatat(AT_FDCWD, at, &st, AT_SYMLINK_NOFOLLOW);
+	if (r < 0 || !S_ISDIR(st.st_mode) ||
+		!same(&st, p->h->dev, d->ino, d->mtime_ns, d->ctime_ns))
 		return false;
 	memcpy(path, at, n);
 	path[n] = '/';
@@ -174,7 +193,8 @@ static bool dir_holds(const struct proof *p, const struct kept_dir *d)
 	return true;
 }
 
-/* Step 0 is the sum over all bytes: what it would find is an accident, so that the others need not wait for it. */
+/* Step 0 is the sum over all bytes: what it would find is an accident, so that the others need not
+ * wait for it. */
 static void prove_one(void *arg, uint32_t i)
 {
 	struct proof *p = arg;
@@ -195,7 +215,8 @@ static void prove_one(void *arg, uint32_t i)
 static bool prove(const struct vx_unchanged *u)
 {
 	const struct kept_head *h = (const void *)u->map;
-	struct proof p = {.u = u, .h = h, .dirs = (const void *)(h + 1), .text_bytes = h->bytes - h->text_at};
+	struct proof p = {
+		.u = u, .h = h, .dirs = (const void *)(h + 1), .text_bytes = h->bytes - h->text_at};
 	p.files = (const void *)(p.dirs + h->n_dirs);
 	p.facts = vx_xcalloc(h->n_facts + 1, sizeof *p.facts);
 	const char *at = u->map + h->facts_at, *end = u->map + h->text_at;

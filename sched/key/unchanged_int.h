@@ -1,7 +1,9 @@
-/* The memory of a run that had nothing to do: what its reader (unchanged.c), its maker (unchanged_make.c) and the keyer's part (unchanged_keyer.c) share.
+/* The memory of a run that had nothing to do: what its reader (unchanged.c), its maker
+ * (unchanged_make.c) and the keyer's part (unchanged_keyer.c) share.
  *
- * Layout of the file: head | directories | files | facts (proof.h) | text. Directories are sorted by path, files stand in the order of their
- * directories; text is paths, names and variables, each with its NUL. */
+ * Layout of the file: head | directories | files | facts (proof.h) | text. Directories are sorted
+ * by path, files stand in the order of their directories; text is paths, names and variables, each
+ * with its NUL. */
 #ifndef VX_UNCHANGED_INT_H
 #define VX_UNCHANGED_INT_H
 
@@ -68,13 +70,16 @@ struct vx_unchanged {
 	struct vx_digest env_digest;
 };
 
-/* Sees to it that the directory is a fact: looks at it now if it is not one yet, and at those above it. */
+/* Sees to it that the directory is a fact: looks at it now if it is not one yet, and at those above
+ * it. */
 uint32_t vx_unchanged_dir(struct vx_unchanged *u, const char *path, size_t len);
-/* A path of the root as it is now, which must be older than the run; it may be absent or anything. */
+/* A path of the root as it is now, which must be older than the run; it may be absent or
+ * anything. */
 void vx_unchanged_look(struct vx_unchanged *u, const char *path);
 /* An absolute path, links followed, anywhere: as it is now, which must be older than the run. */
 void vx_unchanged_outside(struct vx_unchanged *u, const char *path);
 void vx_unchanged_fact(struct vx_unchanged *u, const struct vx_seen *seen);
-const struct item *vx_unchanged_known_dir(const struct vx_unchanged *u, const char *path, size_t len);
+const struct item *vx_unchanged_known_dir(
+	const struct vx_unchanged *u, const char *path, size_t len);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* What turbo's inputs name is looked for on the disk, ignored by git or not; what they take out is not. */
+/* What turbo's inputs name is looked for on the disk, ignored by git or not; what they take out is
+ * not. */
 static bool names_any(struct vx_strs list)
 {
 	for (uint32_t i = 0; i < list.n; i++)
@@ -15,7 +16,8 @@ static bool names_any(struct vx_strs list)
 	return false;
 }
 
-/* Does every key fold nothing but the table of files, the plan, the fixed files and the environment? */
+/* Does every key fold nothing but the table of files, the plan, the fixed files and the
+ * environment? */
 static bool keys_are_plain(const struct vx_keyer *k)
 {
 	if (k->generation != 1 || (k->ws->settings.turbo && k->ws->settings.global_files.n))
@@ -27,7 +29,8 @@ static bool keys_are_plain(const struct vx_keyer *k)
 		if (k->records[t] && k->records[t]->links)
 			return false;
 		if (d->cache.runtime.n || d->cache.workspace_runtime.n ||
-			(d->dialect == VX_DIALECT_TURBO && (names_any(d->cache.files) || names_any(d->cache.workspace_files))))
+			(d->dialect == VX_DIALECT_TURBO &&
+				(names_any(d->cache.files) || names_any(d->cache.workspace_files))))
 			return false;
 	}
 	return true;
@@ -40,7 +43,8 @@ struct collect {
 
 static bool same_file(const struct vx_seen_stat *a, const struct vx_fstat *b)
 {
-	return a->ino == b->ino && a->dev == b->dev && a->size == b->size && (uint64_t)a->mtime_s * 1000000000U + a->mtime_ns == b->mtime_ns &&
+	return a->ino == b->ino && a->dev == b->dev && a->size == b->size &&
+	       (uint64_t)a->mtime_s * 1000000000U + a->mtime_ns == b->mtime_ns &&
 	       (uint64_t)a->ctime_s * 1000000000U + a->ctime_ns == b->ctime_ns;
 }
 
@@ -59,7 +63,8 @@ static bool implied(const struct collect *c, const struct vx_fact *f)
 	case VX_SEEN_DIR:
 	case VX_SEEN_NAMES: /* one that has not moved since its names were looked at */
 		d = vx_unchanged_known_dir(c->u, rel, strlen(rel));
-		return d && same_file(&f->st, &(struct vx_fstat){f->st.size, d->st.mtime_ns, d->st.ctime_ns, d->st.ino, c->u->dev});
+		return d && same_file(&f->st, &(struct vx_fstat){f->st.size, d->st.mtime_ns,
+						      d->st.ctime_ns, d->st.ino, c->u->dev});
 	case VX_SEEN_FILE:
 		file = vx_files_find(&c->k->table, rel);
 		return file && file->mode != 0120000 && same_file(&f->st, &file->st);
@@ -87,7 +92,10 @@ static bool add_files(struct vx_unchanged *u, const struct vx_files *table)
 		if (!f->mode || f->st.dev != u->dev || vx_fstat_racy(&f->st, f->looked_ns))
 			return false;
 		vx_unchanged_item(u, f->path, false,
-			&(struct vx_unchanged_stat){.ino = f->st.ino, .size = f->st.size, .mtime_ns = f->st.mtime_ns, .ctime_ns = f->st.ctime_ns});
+			&(struct vx_unchanged_stat){.ino = f->st.ino,
+				.size = f->st.size,
+				.mtime_ns = f->st.mtime_ns,
+				.ctime_ns = f->st.ctime_ns});
 	}
 	return true;
 }
@@ -97,11 +105,13 @@ bool vx_unchanged_keyer(struct vx_unchanged *u, struct vx_keyer *k)
 	struct collect c = {u, k};
 	if (u->broken || !k->o.snapshot || !vx_snapshot_keeps(k->o.snapshot) || !keys_are_plain(k))
 		return false;
-	if (!vx_source_facts(k->src, u) || !add_files(u, &k->table) || !vx_snapshot_each_fact(k->o.snapshot, plan_fact, &c))
+	if (!vx_source_facts(k->src, u) || !add_files(u, &k->table) ||
+		!vx_snapshot_each_fact(k->o.snapshot, plan_fact, &c))
 		return false;
 	for (uint32_t i = 0; i < N_FINGERPRINT; i++)
 		if (k->fixed->v[i].present)
-			vx_unchanged_outside(u, vx_arena_printf(&u->a, "%s/%s", u->root, vx_fingerprint_names[i]));
+			vx_unchanged_outside(u,
+				vx_arena_printf(&u->a, "%s/%s", u->root, vx_fingerprint_names[i]));
 	vx_seed_env(k, &u->env, &u->a, &u->whole_env);
 	vx_seed_env_digest(vx_strlist_done(&u->env), u->whole_env, k->o.forwarded, &u->env_digest);
 	return !u->broken;

@@ -44,16 +44,19 @@ static void add_dir(struct vx_unchanged *u, const char *path, const struct vx_un
 	uint32_t at = vx_map_get(&u->dir_of, path, strlen(path));
 	if (at != VX_MAP_NONE) {
 		const struct vx_unchanged_stat *was = &u->dirs[at].st;
-		u->broken |= was->ino != st->ino || was->mtime_ns != st->mtime_ns || was->ctime_ns != st->ctime_ns;
+		u->broken |= was->ino != st->ino || was->mtime_ns != st->mtime_ns ||
+			     was->ctime_ns != st->ctime_ns;
 		return;
 	}
 	struct item *d = more(&u->dirs, &u->n_dirs, &u->cap_dirs);
-	*d = (struct item){.path = vx_arena_strdup(&u->a, path), .len = (uint32_t)strlen(path), .st = *st};
+	*d = (struct item){
+		.path = vx_arena_strdup(&u->a, path), .len = (uint32_t)strlen(path), .st = *st};
 	d->st.size = 0;
 	vx_map_put(&u->dir_of, d->path, d->len, u->n_dirs - 1);
 }
 
-void vx_unchanged_item(struct vx_unchanged *u, const char *path, bool directory, const struct vx_unchanged_stat *st)
+void vx_unchanged_item(struct vx_unchanged *u, const char *path, bool directory,
+	const struct vx_unchanged_stat *st)
 {
 	if (u->broken)
 		return;
@@ -62,7 +65,8 @@ void vx_unchanged_item(struct vx_unchanged *u, const char *path, bool directory,
 		return;
 	}
 	struct item *f = more(&u->files, &u->n_files, &u->cap_files);
-	*f = (struct item){.path = vx_arena_strdup(&u->a, path), .len = (uint32_t)strlen(path), .st = *st};
+	*f = (struct item){
+		.path = vx_arena_strdup(&u->a, path), .len = (uint32_t)strlen(path), .st = *st};
 }
 
 void vx_unchanged_absent(struct vx_unchanged *u, const char *path)
@@ -70,7 +74,8 @@ void vx_unchanged_absent(struct vx_unchanged *u, const char *path)
 	vx_strlist_add(&u->absent, &u->a, vx_arena_strdup(&u->a, path));
 }
 
-const struct item *vx_unchanged_known_dir(const struct vx_unchanged *u, const char *path, size_t len)
+const struct item *vx_unchanged_known_dir(
+	const struct vx_unchanged *u, const char *path, size_t len)
 {
 	uint32_t at = len ? vx_map_get(&u->dir_of, path, len) : vx_map_get(&u->dir_of, ".", 1);
 	return at == VX_MAP_NONE ? NULL : &u->dirs[at];
@@ -88,7 +93,8 @@ void vx_unchanged_look(struct vx_unchanged *u, const char *path)
 	}
 	vx_fstat_of(&st, &f);
 	u->broken |= vx_fstat_racy(&f, u->started_ns);
-	vx_unchanged_item(u, path, S_ISDIR(st.st_mode), &(struct vx_unchanged_stat){f.ino, f.size, f.mtime_ns, f.ctime_ns});
+	vx_unchanged_item(u, path, S_ISDIR(st.st_mode),
+		&(struct vx_unchanged_stat){f.ino, f.size, f.mtime_ns, f.ctime_ns});
 }
 
 void vx_unchanged_fact(struct vx_unchanged *u, const struct vx_seen *seen)
@@ -98,7 +104,8 @@ void vx_unchanged_fact(struct vx_unchanged *u, const struct vx_seen *seen)
 	u->n_facts++;
 }
 
-/* It is not there now; it was not there during the run either when the directory that would hold it is older than the run. */
+/* It is not there now; it was not there during the run either when the directory that would hold it
+ * is older than the run. */
 static bool long_absent(const struct vx_unchanged *u, const char *path)
 {
 	struct vx_arena a = {0};
@@ -157,7 +164,9 @@ static void finish_absences(struct vx_unchanged *u)
 	for (uint32_t i = 0; i < u->absent.n && !u->broken; i++) {
 		const char *path = u->absent.v[i];
 		if (!vx_unchanged_known_dir(u, path, dir_len(path)))
-			vx_unchanged_fact(u, &(struct vx_seen){.path = vx_arena_printf(&u->a, "%s/%s", u->root, path), .kind = VX_SEEN_ABSENT});
+			vx_unchanged_fact(u, &(struct vx_seen){.path = vx_arena_printf(&u->a,
+								       "%s/%s", u->root, path),
+						     .kind = VX_SEEN_ABSENT});
 	}
 }
 
@@ -177,7 +186,8 @@ static void arrange(struct vx_unchanged *u)
 {
 	for (uint32_t i = 0; i < u->n_files && !u->broken; i++)
 		vx_unchanged_dir(u, u->files[i].path, dir_len(u->files[i].path));
-	for (uint32_t i = 0, n = u->n_dirs; i < n && !u->broken; i++) /* no directory without those above it */
+	for (uint32_t i = 0, n = u->n_dirs; i < n && !u->broken;
+		i++) /* no directory without those above it */
 		if (strcmp(u->dirs[i].path, ".") != 0)
 			vx_unchanged_dir(u, u->dirs[i].path, dir_len(u->dirs[i].path));
 	if (u->broken)
@@ -193,7 +203,8 @@ static void arrange(struct vx_unchanged *u)
 	uint32_t w = 0;
 	for (uint32_t i = 0; i < u->n_files; i++) {
 		if (w && file_cmp(&u->files[w - 1], &u->files[i]) == 0)
-			u->broken |= memcmp(&u->files[w - 1].st, &u->files[i].st, sizeof u->files[i].st) != 0;
+			u->broken |= memcmp(&u->files[w - 1].st, &u->files[i].st,
+					     sizeof u->files[i].st) != 0;
 		else
 			u->files[w++] = u->files[i];
 	}
@@ -212,7 +223,10 @@ static void put_items(const struct vx_unchanged *u, struct vx_buf *out, struct v
 	uint32_t f = 0;
 	for (uint32_t i = 0; i < u->n_dirs; i++) {
 		const struct item *d = &u->dirs[i];
-		struct kept_dir k = {.ino = d->st.ino, .mtime_ns = d->st.mtime_ns, .ctime_ns = d->st.ctime_ns, .first = f};
+		struct kept_dir k = {.ino = d->st.ino,
+			.mtime_ns = d->st.mtime_ns,
+			.ctime_ns = d->st.ctime_ns,
+			.first = f};
 		for (; f < u->n_files && u->files[f].dir == i; f++)
 			k.n++;
 		k.path_at = put_text(text, d->path);
@@ -220,7 +234,10 @@ static void put_items(const struct vx_unchanged *u, struct vx_buf *out, struct v
 	}
 	for (uint32_t i = 0; i < u->n_files; i++) {
 		const struct item *x = &u->files[i];
-		struct kept_file k = {.ino = x->st.ino, .size = x->st.size, .mtime_ns = x->st.mtime_ns, .ctime_ns = x->st.ctime_ns};
+		struct kept_file k = {.ino = x->st.ino,
+			.size = x->st.size,
+			.mtime_ns = x->st.mtime_ns,
+			.ctime_ns = x->st.ctime_ns};
 		size_t at = dir_len(x->path);
 		k.name_at = put_text(text, x->path + (at ? at + 1 : 0));
 		vx_buf_add(out, &k, sizeof k);
@@ -241,8 +258,13 @@ int vx_unchanged_keep(struct vx_unchanged *u, const struct vx_unchanged_answer *
 	arrange(u);
 	if (u->broken || u->facts.overflow || !u->n_dirs)
 		return 0;
-	struct vx_buf out = VX_BUF(VX_UNCHANGED_MAX_BYTES), text = VX_BUF((uint64_t)UINT32_MAX >> 1);
-	struct kept_head h = {.magic = UNCHANGED_MAGIC, .build = u->build, .asked = u->asked, .env = u->env_digest, .made_ns = u->started_ns};
+	struct vx_buf out = VX_BUF(VX_UNCHANGED_MAX_BYTES),
+		      text = VX_BUF((uint64_t)UINT32_MAX >> 1);
+	struct kept_head h = {.magic = UNCHANGED_MAGIC,
+		.build = u->build,
+		.asked = u->asked,
+		.env = u->env_digest,
+		.made_ns = u->started_ns};
 	h.dev = u->dev;
 	h.saved_ns = a->saved_ns;
 	memcpy(h.store, a->store, sizeof h.store);

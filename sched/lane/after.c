@@ -1,8 +1,10 @@
-/* What a restore leaves, where that is known from its making: nothing was there, and everything was staged in directories that are put in place as they are.
+/* What a restore leaves, where that is known from its making: nothing was there, and everything was
+ * staged in directories that are put in place as they are.
  *
- * A staged file or directory is nobody else's, so its stat in the stage is that of what is placed; a directory's own rename changes its ctime alone, which is why it is
- * looked at once more. Whoever writes there from then on leaves another stat than the one noted, as behind any snapshot. Where any of this does not hold
- * the outputs are walked again. */
+ * A staged file or directory is nobody else's, so its stat in the stage is that of what is placed;
+ * a directory's own rename changes its ctime alone, which is why it is looked at once more. Whoever
+ * writes there from then on leaves another stat than the one noted, as behind any snapshot. Where
+ * any of this does not hold the outputs are walked again. */
 #include "lane_int.h"
 
 #include <stdlib.h>
@@ -10,7 +12,8 @@
 
 void vx_after_begin(struct vx_after *a, const struct vx_walk *before, const struct vx_outputs *o)
 {
-	*a = (struct vx_after){.known = !before->n_outs && !before->through_link && !o->additive, .taken_ns = vx_fs_now_ns()};
+	*a = (struct vx_after){.known = !before->n_outs && !before->through_link && !o->additive,
+		.taken_ns = vx_fs_now_ns()};
 	for (uint32_t i = 0; i < before->n_dirs; i++)
 		a->known &= !before->dirs[i].mode;
 }
@@ -28,13 +31,15 @@ static void add_dir(struct vx_after *a, const char *path, const struct stat *st)
 		vx_seen_of(st, d);
 }
 
-void vx_after_file(struct vx_after *a, struct vx_hand *h, const char *path, int fd, int stage_fd, const char *stage)
+void vx_after_file(struct vx_after *a, struct vx_hand *h, const char *path, int fd, int stage_fd,
+	const char *stage)
 {
 	struct vx_walk *w = &a->w;
 	struct stat st;
 	if (!a->known)
 		return;
-	a->known = (fd >= 0 ? vx_io_stat_fd(h->io, fd, &st) : vx_io_stat_at(h->io, stage_fd, stage, &st)) == 0;
+	a->known = (fd >= 0 ? vx_io_stat_fd(h->io, fd, &st)
+			    : vx_io_stat_at(h->io, stage_fd, stage, &st)) == 0;
 	if (!a->known)
 		return;
 	if (w->n_outs == w->cap_outs) {
@@ -46,7 +51,8 @@ void vx_after_file(struct vx_after *a, struct vx_hand *h, const char *path, int 
 	vx_seen_of(&st, &out->seen);
 }
 
-void vx_after_staged(struct vx_after *a, struct vx_hand *h, const char *path, int stage_fd, const char *stage)
+void vx_after_staged(
+	struct vx_after *a, struct vx_hand *h, const char *path, int stage_fd, const char *stage)
 {
 	struct stat st;
 	if (!a->known)
@@ -62,7 +68,8 @@ void vx_after_placed(struct vx_after *a, struct vx_hand *h, const char *path)
 	struct stat st;
 	for (uint32_t i = 0; i < a->w.n_dirs && !was; i++)
 		was = a->w.dirs[i].path == path ? &a->w.dirs[i] : NULL;
-	a->known = a->known && was && vx_io_stat_at(h->io, h->l->root_fd, path, &st) == 0 && st.st_dev == h->l->root_dev;
+	a->known = a->known && was && vx_io_stat_at(h->io, h->l->root_fd, path, &st) == 0 &&
+		   st.st_dev == h->l->root_dev;
 	if (!a->known)
 		return;
 	vx_seen_of(&st, &now);

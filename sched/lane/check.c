@@ -1,4 +1,5 @@
-/* Hits: is everything in place already? Stats first; then a look at what is there; only then the artifact. */
+/* Hits: is everything in place already? Stats first; then a look at what is there; only then the
+ * artifact. */
 #include "lane_int.h"
 
 #include "vx/clock.h"
@@ -37,8 +38,10 @@ static int look_up(struct vx_tx *t, void *arg)
 		int r = vx_tx_get(t, VX_DB_ENTRIES, j->entry.key.b, 32, &p, &n);
 		if (r < 0 && r != -ENOENT)
 			return r;
-		v->have_row = r == 0 && vx_row_decode(&j->entry.key, vx_arena_dup(k->a, p, n), n, &v->row) == 0 &&
-			      vx_digest_equal(&v->row.e.artifact, &j->entry.artifact);
+		v->have_row =
+			r == 0 &&
+			vx_row_decode(&j->entry.key, vx_arena_dup(k->a, p, n), n, &v->row) == 0 &&
+			vx_digest_equal(&v->row.e.artifact, &j->entry.artifact);
 		if (vx_outputs_none(&j->outputs))
 			continue;
 		r = vx_tx_get(t, VX_DB_SNAPS, key, vx_store_id_key(s, j->id, key), &p, &n);
@@ -122,7 +125,8 @@ static bool in_place(struct vx_hand *h, const struct vx_job *j, const struct vx_
 	struct vx_snap s = *snap;
 	struct vx_seen was;
 	uint32_t n = 0;
-	if (!vx_digest_equal(&s.key, &j->entry.key) || !vx_digest_equal(&s.artifact, &j->entry.artifact))
+	if (!vx_digest_equal(&s.key, &j->entry.key) ||
+		!vx_digest_equal(&s.artifact, &j->entry.artifact))
 		return false;
 	int base = -1, r;
 	bool same = true;
@@ -134,18 +138,21 @@ static bool in_place(struct vx_hand *h, const struct vx_job *j, const struct vx_
 			return false;
 	}
 	while (same && (r = vx_snap_next(&s, &was)) == 1) {
-		bool below = dir_n && was.len > dir_n && was.path[dir_n] == '/' && memcmp(was.path, dir, dir_n) == 0;
+		bool below = dir_n && was.len > dir_n && was.path[dir_n] == '/' &&
+			     memcmp(was.path, dir, dir_n) == 0;
 		struct vx_seen now = {0};
 		struct stat st;
 		const char *path = below ? was.path + dir_n + 1 : *was.path ? was.path : ".";
 		r = vx_io_stat_at(h->io, below ? base : h->l->root_fd, path, &st);
 		if (r == 0)
 			vx_seen_of(&st, &now);
-		if (n++ < s.n_dirs && j->outputs.additive && was.mode) { /* others may add beside; but it is no link to one elsewhere */
+		/* others may add beside; but it is no link to one elsewhere */
+		if (n++ < s.n_dirs && j->outputs.additive && was.mode) {
 			same = r == 0 && now.mode == was.mode;
 			continue;
 		}
-		same = (r >= 0 || r == -ENOENT || r == -ENOTDIR) && vx_seen_equal(&was, &now) && !vx_seen_racy(&s, &was);
+		same = (r >= 0 || r == -ENOENT || r == -ENOTDIR) && vx_seen_equal(&was, &now) &&
+		       !vx_seen_racy(&s, &was);
 	}
 	vx_io_close_fd(h->io, base);
 	return same && r == 0 && n == s.n_dirs + s.n_files;
@@ -170,23 +177,28 @@ static struct vx_seen *snap_files(const struct vx_snap *snap, uint32_t *ret_n)
 	return v;
 }
 
-/* Have the directories that the artifact holds, those between the base and an output, the modes that they had? */
+/* Have the directories that the artifact holds, those between the base and an output, the modes
+ * that they had? */
 static bool same_dir_modes(const struct vx_walk *w, const struct vx_snap *snap)
 {
 	struct vx_snap s = *snap;
 	struct vx_seen was;
 	for (uint32_t i = 0; i < s.n_dirs && vx_snap_next(&s, &was) == 1; i++) {
 		const struct vx_seen *now = vx_walk_dir(w, was.path, was.len);
-		if (now && was.mode && now->mode && now->mode != was.mode && vx_walk_leads(w, was.path, was.len))
+		if (now && was.mode && now->mode && now->mode != was.mode &&
+			vx_walk_leads(w, was.path, was.len))
 			return false;
 	}
 	return true;
 }
 
-/* The directories changed, or it is another key with the same outputs: is nevertheless every output as it was, and none more? */
-static bool same_outputs(const struct vx_job *j, const struct vx_snap *snap, const struct vx_walk *w)
+/* The directories changed, or it is another key with the same outputs: is nevertheless every output
+ * as it was, and none more? */
+static bool same_outputs(
+	const struct vx_job *j, const struct vx_snap *snap, const struct vx_walk *w)
 {
-	if (!vx_digest_equal(&snap->artifact, &j->entry.artifact) || snap->n_files != j->entry.n_outputs)
+	if (!vx_digest_equal(&snap->artifact, &j->entry.artifact) ||
+		snap->n_files != j->entry.n_outputs)
 		return false;
 	uint32_t n = 0, k = 0;
 	struct vx_seen *v = snap_files(snap, &n);
@@ -206,16 +218,19 @@ static bool same_outputs(const struct vx_job *j, const struct vx_snap *snap, con
 
 /* ---- answering ---- */
 
-static void answer(struct vx_hand *h, const struct vx_job *j, const struct vx_row *row, bool up_to_date, uint64_t bytes)
+static void answer(struct vx_hand *h, const struct vx_job *j, const struct vx_row *row,
+	bool up_to_date, uint64_t bytes)
 {
 	void *log;
 	size_t n;
 	int r = read_log(h, row, &log, &n);
 	if (r < 0) {
 		char text[256];
-		snprintf(text, sizeof text, "the cached result of %.100s cannot be used: its log is %s; it runs instead", j->id,
-			r == -EBADMSG ? "damaged" : "missing");
-		vx_hand_send(h, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
+		snprintf(text, sizeof text,
+			"the cached result of %.100s cannot be used: its log is %s; it runs instead",
+			j->id, r == -EBADMSG ? "damaged" : "missing");
+		vx_hand_send(h, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task},
+			NULL, text);
 		return;
 	}
 	atomic_fetch_add(up_to_date ? &h->l->n_up_to_date : &h->l->n_restores, 1);
@@ -231,11 +246,13 @@ static void answer(struct vx_hand *h, const struct vx_job *j, const struct vx_ro
 		log, NULL);
 }
 
-void vx_keep_snapshot(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, uint64_t taken_ns)
+void vx_keep_snapshot(
+	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, uint64_t taken_ns)
 {
 	if (!vx_store_writable(h->l->o.store))
 		return;
-	struct vx_snap head = {.key = j->entry.key, .artifact = j->entry.artifact, .taken_ns = taken_ns};
+	struct vx_snap head = {
+		.key = j->entry.key, .artifact = j->entry.artifact, .taken_ns = taken_ns};
 	head.fine = vx_lane_fine_stamps(h) && !w->elsewhere;
 	struct vx_pending *c = vx_xcalloc(1, sizeof *c);
 	c->id = vx_xstrdup(j->id);
@@ -244,20 +261,24 @@ void vx_keep_snapshot(struct vx_hand *h, const struct vx_job *j, const struct vx
 }
 
 /* `res`, where it came so far: says whether the entry itself is at fault. */
-static void give_up(struct vx_hand *h, const struct vx_job *j, const struct vx_restored *res, const struct vx_fail *f)
+static void give_up(struct vx_hand *h, const struct vx_job *j, const struct vx_restored *res,
+	const struct vx_fail *f)
 {
 	bool damaged = res && res->damaged;
 	char text[sizeof f->text + 160];
 	struct vx_fail cause = {.code = f->code};
 	snprintf(cause.step, sizeof cause.step, "restore/%.14s", f->step);
 	snprintf(text, sizeof text,
-		damaged ? "the cached result of %.100s is damaged: %s; it runs instead" : "%.100s could not be restored: %s; it runs instead", j->id,
-		f->text);
+		damaged ? "the cached result of %.100s is damaged: %s; it runs instead"
+			: "%.100s could not be restored: %s; it runs instead",
+		j->id, f->text);
 	if (damaged)
 		vx_store_drop(h->l->o.store, &j->entry, res->file_seen ? &res->file : NULL);
 	else if (!vx_lane_first_of(h->l, &cause))
-		text[0] = '\0'; /* what keeps one from being restored keeps many; a damaged entry is told each */
-	vx_hand_send(h, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
+		/* what keeps one from being restored keeps many; a damaged entry is told each */
+		text[0] = '\0';
+	vx_hand_send(
+		h, &(struct vx_lane_event){.kind = VX_LANE_RESTORED, .task = j->task}, NULL, text);
 }
 
 static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct known *k)
@@ -286,10 +307,14 @@ static void restore_one(struct vx_hand *h, const struct vx_job *j, const struct 
 		vx_walk_free(&w);
 		return;
 	}
-	if (h->held.newest && (j->entry.artifact_bytes > VX_LANE_HOLD_BYTES || vx_now_ns() - h->held_ns > VX_LANE_HOLD_MS * 1000000ULL))
+	if (h->held.newest && (j->entry.artifact_bytes > VX_LANE_HOLD_BYTES ||
+				      vx_now_ns() - h->held_ns > VX_LANE_HOLD_MS * 1000000ULL))
 		vx_hand_flush(h); /* those before wait long enough for company */
 	struct vx_restored res = {0};
-	int r = vx_restore_entry(h, j, &w, k->have_snap && vx_digest_equal(&k->snap.artifact, &j->entry.artifact) ? &k->snap : NULL, &res, &f);
+	int r = vx_restore_entry(h, j, &w,
+		k->have_snap && vx_digest_equal(&k->snap.artifact, &j->entry.artifact) ? &k->snap
+										       : NULL,
+		&res, &f);
 	vx_walk_free(&w);
 	VX_POINT("restore.end");
 	if (r < 0)

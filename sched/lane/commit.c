@@ -1,5 +1,6 @@
-/* The committer: one thread that turns rows into transactions. A commit waits for the disk, so rows gather: the first is committed at once, the next ones when 400 ms have
- * passed since, or 256 are there, or nothing more is to come. */
+/* The committer: one thread that turns rows into transactions. A commit waits for the disk, so rows
+ * gather: the first is committed at once, the next ones when 400 ms have passed since, or 256 are
+ * there, or nothing more is to come. */
 #include "lane_int.h"
 
 #include "vx/clock.h"
@@ -27,10 +28,12 @@ static uint64_t wait_until(struct vx_lane *l, uint64_t last_ns)
 	bool busy = l->back.running || l->back.queued;
 	uint64_t until = l->first_row_ns + VX_LANE_SNAPS_WAIT_MS * MS;
 	l->wait_idle = l->n_settling && busy && l->flush;
-	if (l->n_settling >= VX_LANE_GROUP || l->n_rows >= VX_LANE_SNAPS || l->row_bytes >= VX_LANE_SNAPS_BYTES)
+	if (l->n_settling >= VX_LANE_GROUP || l->n_rows >= VX_LANE_SNAPS ||
+		l->row_bytes >= VX_LANE_SNAPS_BYTES)
 		return 0;
 	bool restoring = l->front.running || l->front.queued;
-	if (l->n_settling ? (l->flush || l->stop) && !busy : l->stop || (l->flush && !restoring && !busy))
+	if (l->n_settling ? (l->flush || l->stop) && !busy
+			  : l->stop || (l->flush && !restoring && !busy))
 		return 0;
 	if (l->n_settling) /* a commit that is long past has been paid for */
 		until = last_ns ? last_ns + VX_LANE_GROUP_WAIT_MS * MS : 0;
@@ -57,7 +60,8 @@ static void settle(struct vx_lane *l, struct vx_evts *v, const struct vx_pending
 	if (r == -ENOENT)
 		vx_fail_set(&f, r, "commit", "its artifact was removed meanwhile");
 	else if (r == -EBADMSG)
-		vx_fail_set(&f, r, "commit", "the index of the cache is damaged (the next run begins a new one)");
+		vx_fail_set(&f, r, "commit",
+			"the index of the cache is damaged (the next run begins a new one)");
 	else
 		vx_fail_set(&f, r, "commit", "the index of the cache could not be written");
 	vx_lane_settle_failed(l, v, p->task, p->id, &f);
@@ -102,7 +106,8 @@ static void *committer_main(void *arg)
 		if (!l->rows)
 			break;
 		for (uint64_t until; (until = wait_until(l, last_ns));) {
-			struct timespec ts = {.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
+			struct timespec ts = {.tv_sec = (time_t)(until / 1000000000),
+				.tv_nsec = (long)(until % 1000000000)};
 			pthread_cond_timedwait(&l->rows_more, &l->lock, &ts);
 		}
 		l->wait_idle = false;
@@ -152,7 +157,8 @@ void vx_lane_commit(struct vx_lane *l, struct vx_pending *p)
 		l->row_bytes = 0;
 	}
 	bool wake = l->row_bytes >= VX_LANE_SNAPS_BYTES ||
-		    (p->settles ? l->n_settling == 1 || l->n_settling >= VX_LANE_GROUP : l->n_rows == 1 || l->n_rows >= VX_LANE_SNAPS);
+		    (p->settles ? l->n_settling == 1 || l->n_settling >= VX_LANE_GROUP
+				: l->n_rows == 1 || l->n_rows >= VX_LANE_SNAPS);
 	pthread_mutex_unlock(&l->lock);
 	if (wake && !alone)
 		pthread_cond_signal(&l->rows_more);

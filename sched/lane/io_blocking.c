@@ -55,7 +55,8 @@ static int64_t call_once(struct vx_io_step *s, int fd)
 	case VX_IO_CLOSE:
 		return close(fd);
 	case VX_IO_RENAME:
-		return s->flags ? renameat2(s->dirfd, s->path, s->dirfd2, s->path2, (unsigned)s->flags)
+		return s->flags ? renameat2(s->dirfd, s->path, s->dirfd2, s->path2,
+					  (unsigned)s->flags)
 				: renameat(s->dirfd, s->path, s->dirfd2, s->path2);
 	case VX_IO_MKDIR:
 		return mkdirat(s->dirfd, s->path, s->mode);
@@ -64,7 +65,8 @@ static int64_t call_once(struct vx_io_step *s, int fd)
 	case VX_IO_FSYNC:
 		return s->flags ? fdatasync(fd) : fsync(fd);
 	case VX_IO_STAT:
-		return s->path ? fstatat(s->dirfd, s->path, s->st, AT_SYMLINK_NOFOLLOW) : fstat(fd, s->st);
+		return s->path ? fstatat(s->dirfd, s->path, s->st, AT_SYMLINK_NOFOLLOW)
+			       : fstat(fd, s->st);
 	case VX_IO_LIST:
 		return syscall(SYS_getdents64, fd, s->buf, s->n);
 	case VX_IO_READLINK:
@@ -133,7 +135,10 @@ static void blocking_free(struct vx_io *io)
 struct vx_io *vx_io_blocking_new(void)
 {
 	struct vx_io *io = vx_xcalloc(1, sizeof *io);
-	*io = (struct vx_io){.name = "blocking", .run = blocking_run, .sys = blocking_sys, .free = blocking_free};
+	*io = (struct vx_io){.name = "blocking",
+		.run = blocking_run,
+		.sys = blocking_sys,
+		.free = blocking_free};
 	return io;
 }
 
@@ -142,7 +147,9 @@ struct vx_io *vx_io_new(char *ret_name, size_t cap)
 	const char *want = getenv("VX_IO");
 	if (!want || strcmp(want, "uring") != 0) {
 		snprintf(ret_name, cap, "blocking: %s",
-			vx_streq(want, "blocking") ? "VX_IO=blocking" : "faster here than io_uring (VX_IO=uring asks for it)");
+			vx_streq(want, "blocking")
+				? "VX_IO=blocking"
+				: "faster here than io_uring (VX_IO=uring asks for it)");
 		return vx_io_blocking_new();
 	}
 	int e = 0;
@@ -175,7 +182,8 @@ void vx_io_run(struct vx_io *io, struct vx_io_chain *chains, uint32_t n)
 {
 	for (uint32_t i = 0; i < n && io->steps; i++)
 		for (uint32_t k = 0; k < chains[i].n; k++)
-			atomic_fetch_add_explicit(&io->steps[chains[i].steps[k].op], 1, memory_order_relaxed);
+			atomic_fetch_add_explicit(
+				&io->steps[chains[i].steps[k].op], 1, memory_order_relaxed);
 	io->run(io, chains, n);
 }
 
@@ -234,13 +242,24 @@ int vx_io_careful(struct vx_io *io, struct vx_io_chain *c)
 
 int vx_io_open_at(struct vx_io *io, int dirfd, const char *path, int flags, mode_t mode)
 {
-	struct vx_io_step s = {.op = VX_IO_OPEN, .dirfd = dirfd, .path = path, .flags = flags, .mode = mode, .keep = true};
+	struct vx_io_step s = {.op = VX_IO_OPEN,
+		.dirfd = dirfd,
+		.path = path,
+		.flags = flags,
+		.mode = mode,
+		.keep = true};
 	return (int)vx_io_sys(io, &s);
 }
 
 int vx_io_open_beneath(struct vx_io *io, int dirfd, const char *path, int flags, mode_t mode)
 {
-	struct vx_io_step s = {.op = VX_IO_OPEN, .dirfd = dirfd, .path = path, .flags = flags, .mode = mode, .keep = true, .beneath = true};
+	struct vx_io_step s = {.op = VX_IO_OPEN,
+		.dirfd = dirfd,
+		.path = path,
+		.flags = flags,
+		.mode = mode,
+		.keep = true,
+		.beneath = true};
 	return (int)vx_io_sys(io, &s);
 }
 
@@ -283,7 +302,8 @@ int vx_io_mkdir_at(struct vx_io *io, int dirfd, const char *path, mode_t mode)
 
 int vx_io_rename_at(struct vx_io *io, int dirfd, const char *from, int dirfd2, const char *to)
 {
-	struct vx_io_step s = {.op = VX_IO_RENAME, .dirfd = dirfd, .path = from, .dirfd2 = dirfd2, .path2 = to};
+	struct vx_io_step s = {
+		.op = VX_IO_RENAME, .dirfd = dirfd, .path = from, .dirfd2 = dirfd2, .path2 = to};
 	return (int)vx_io_sys(io, &s);
 }
 
@@ -291,7 +311,11 @@ int64_t vx_io_read_at(struct vx_io *io, int fd, void *p, size_t n, uint64_t off)
 {
 	size_t done = 0;
 	while (done < n) {
-		struct vx_io_step s = {.op = VX_IO_READ, .fd = fd, .buf = (char *)p + done, .n = n - done, .off = off + done};
+		struct vx_io_step s = {.op = VX_IO_READ,
+			.fd = fd,
+			.buf = (char *)p + done,
+			.n = n - done,
+			.off = off + done};
 		int64_t r = vx_io_sys(io, &s);
 		if (r < 0)
 			return r;
@@ -306,7 +330,11 @@ int vx_io_write_at(struct vx_io *io, int fd, const void *p, size_t n, uint64_t o
 {
 	size_t done = 0;
 	while (done < n) {
-		struct vx_io_step s = {.op = VX_IO_WRITE, .fd = fd, .buf = (char *)(uintptr_t)p + done, .n = n - done, .off = off + done};
+		struct vx_io_step s = {.op = VX_IO_WRITE,
+			.fd = fd,
+			.buf = (char *)(uintptr_t)p + done,
+			.n = n - done,
+			.off = off + done};
 		int64_t r = vx_io_sys(io, &s);
 		if (r < 0)
 			return (int)r;

@@ -1,5 +1,6 @@
-/* Steps through io_uring(7). One ring per lane thread, owned by it (SINGLE_ISSUER); completions are taken where they are waited for (DEFER_TASKRUN). A chain becomes
- * linked requests over a direct descriptor, which never enters the process's table. */
+/* Steps through io_uring(7). One ring per lane thread, owned by it (SINGLE_ISSUER); completions are
+ * taken where they are waited for (DEFER_TASKRUN). A chain becomes linked requests over a direct
+ * descriptor, which never enters the process's table. */
 #include "io.h"
 
 #include "vx/arena.h"
@@ -31,9 +32,12 @@ static void prep(struct uring *u, struct io_uring_sqe *q, struct vx_io_step *s, 
 	switch (s->op) {
 	case VX_IO_OPEN:
 		how = &u->how[u->n_how++];
-		*how = (struct open_how){.flags = (uint64_t)(uint32_t)s->flags | (s->keep ? O_CLOEXEC : 0), .mode = s->flags & O_CREAT ? s->mode : 0};
+		*how = (struct open_how){
+			.flags = (uint64_t)(uint32_t)s->flags | (s->keep ? O_CLOEXEC : 0),
+			.mode = s->flags & O_CREAT ? s->mode : 0};
 		if (s->beneath)
-			how->resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+			how->resolve =
+				RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 		if (s->keep)
 			io_uring_prep_openat2(q, s->dirfd, s->path, how);
 		else
@@ -55,7 +59,8 @@ static void prep(struct uring *u, struct io_uring_sqe *q, struct vx_io_step *s, 
 			io_uring_prep_close(q, fd);
 		break;
 	case VX_IO_RENAME:
-		io_uring_prep_renameat(q, s->dirfd, s->path, s->dirfd2, s->path2, (unsigned)s->flags);
+		io_uring_prep_renameat(
+			q, s->dirfd, s->path, s->dirfd2, s->path2, (unsigned)s->flags);
 		break;
 	case VX_IO_MKDIR:
 		io_uring_prep_mkdirat(q, s->dirfd, s->path, s->mode);
@@ -67,7 +72,8 @@ static void prep(struct uring *u, struct io_uring_sqe *q, struct vx_io_step *s, 
 		io_uring_prep_nop(q);
 		break;
 	}
-	if (s->fd == VX_IO_CHAINED && (s->op == VX_IO_READ || s->op == VX_IO_WRITE || s->op == VX_IO_FSYNC))
+	if (s->fd == VX_IO_CHAINED &&
+		(s->op == VX_IO_READ || s->op == VX_IO_WRITE || s->op == VX_IO_FSYNC))
 		q->flags |= IOSQE_FIXED_FILE;
 	io_uring_sqe_set_data(q, s);
 	if (u->io.ring_ops)
@@ -81,7 +87,8 @@ static void push_chain(struct uring *u, struct vx_io_chain *c, uint32_t slot)
 		c->steps[i].res = -EIO;
 		prep(u, q, &c->steps[i], slot);
 		if (i + 1 < c->n) /* a short read is not the end of its chain */
-			q->flags |= c->steps[i].op == VX_IO_READ ? IOSQE_IO_HARDLINK : IOSQE_IO_LINK;
+			q->flags |=
+				c->steps[i].op == VX_IO_READ ? IOSQE_IO_HARDLINK : IOSQE_IO_LINK;
 	}
 }
 
@@ -90,7 +97,8 @@ static void reap(struct uring *u, uint32_t want)
 {
 	for (int tries = 0; want;) {
 		int r = io_uring_submit_and_wait(&u->ring, want);
-		if (r < 0 && r != -EINTR) { /* EAGAIN, EBUSY, ENOMEM: the kernel is short of something */
+		/* EAGAIN, EBUSY, ENOMEM: the kernel is short of something */
+		if (r < 0 && r != -EINTR) {
 			vx_assert(tries++ < SUBMIT_TRIES);
 			nanosleep(&(struct timespec){0, 1000000}, NULL);
 		}
@@ -153,12 +161,14 @@ static void uring_free(struct vx_io *io)
 	free(u);
 }
 
-/* All of what is used, or the ring is not used: openat2 with direct descriptors came with 5.15, as did mkdirat. */
+/* All of what is used, or the ring is not used: openat2 with direct descriptors came with 5.15, as
+ * did mkdirat. */
 static int check_ops(struct io_uring *ring)
 {
 	struct io_uring_probe *p = io_uring_get_probe_ring(ring);
-	static const int ops[] = {IORING_OP_OPENAT2, IORING_OP_READ, IORING_OP_WRITE, IORING_OP_CLOSE, IORING_OP_RENAMEAT, IORING_OP_MKDIRAT,
-		IORING_OP_UNLINKAT, IORING_OP_FSYNC};
+	static const int ops[] = {IORING_OP_OPENAT2, IORING_OP_READ, IORING_OP_WRITE,
+		IORING_OP_CLOSE, IORING_OP_RENAMEAT, IORING_OP_MKDIRAT, IORING_OP_UNLINKAT,
+		IORING_OP_FSYNC};
 	int r = p ? 0 : -ENOSYS;
 	for (size_t i = 0; i < sizeof ops / sizeof *ops && r == 0; i++)
 		if (!io_uring_opcode_supported(p, ops[i]))
@@ -171,7 +181,8 @@ static int check_ops(struct io_uring *ring)
 struct vx_io *vx_io_uring_new(int *ret_errno)
 {
 	struct uring *u = vx_xcalloc(1, sizeof *u);
-	struct io_uring_params p = {.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN};
+	struct io_uring_params p = {
+		.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN};
 	int r = io_uring_queue_init_params(RING_ENTRIES, &u->ring, &p);
 	if (r == -EINVAL) { /* before 6.1 */
 		p = (struct io_uring_params){0};
@@ -191,6 +202,7 @@ struct vx_io *vx_io_uring_new(int *ret_errno)
 		*ret_errno = r;
 		return NULL;
 	}
-	u->io = (struct vx_io){.name = "io_uring", .run = uring_run, .sys = uring_sys, .free = uring_free};
+	u->io = (struct vx_io){
+		.name = "io_uring", .run = uring_run, .sys = uring_sys, .free = uring_free};
 	return &u->io;
 }

@@ -55,7 +55,8 @@ void vx_evts_send(struct vx_lane *l, struct vx_evts *v)
 	*v = (struct vx_evts){0};
 	if (before && (can_wait || !atomic_exchange(&l->dozes, false)))
 		return;
-	atomic_fetch_add(&l->signals, 1); /* before it: a reader that knows of none does not look for it */
+	/* before it: a reader that knows of none does not look for it */
+	atomic_fetch_add(&l->signals, 1);
 	vx_event_signal(l->event_fd);
 }
 
@@ -87,12 +88,13 @@ static void free_event(struct vx_evt *v)
 	free(v);
 }
 
-/* Takes over what was sent. Signals are read before that look, not after: so none is read away whose event the look does not see. One may come later than its
- * event, hence they are counted. */
+/* Takes over what was sent. Signals are read before that look, not after: so none is read away
+ * whose event the look does not see. One may come later than its event, hence they are counted. */
 static void take_over(struct vx_lane *l)
 {
 	uint64_t n;
-	if (atomic_load(&l->signals) != l->signals_read && read(l->event_fd, &n, sizeof n) == (ssize_t)sizeof n)
+	if (atomic_load(&l->signals) != l->signals_read &&
+		read(l->event_fd, &n, sizeof n) == (ssize_t)sizeof n)
 		l->signals_read += n;
 	if (!atomic_load(&l->events))
 		return;
@@ -111,7 +113,8 @@ bool vx_lane_doze(struct vx_lane *l, bool doze)
 {
 	struct vx_evt *none = NULL;
 	l->gathers = doze;
-	if (l->n_held && (!doze || l->n_held >= VX_LANE_HELD || vx_now_ns() - l->held_ns > VX_LANE_HELD_MS * 1000000ULL))
+	if (l->n_held && (!doze || l->n_held >= VX_LANE_HELD ||
+				 vx_now_ns() - l->held_ns > VX_LANE_HELD_MS * 1000000ULL))
 		let_go(l);
 	if (l->ready)
 		return false;
@@ -120,7 +123,8 @@ bool vx_lane_doze(struct vx_lane *l, bool doze)
 		none = &quiet;
 		return atomic_compare_exchange_strong(&l->events, &none, NULL) || !none;
 	}
-	atomic_store(&l->dozes, true); /* first: an event that cannot wait sees that, or is seen here */
+	/* first: an event that cannot wait sees that, or is seen here */
+	atomic_store(&l->dozes, true);
 	if (atomic_compare_exchange_strong(&l->events, &none, &quiet) || none == &quiet)
 		return true;
 	atomic_store(&l->dozes, false);
@@ -165,7 +169,8 @@ bool vx_lane_first_of(struct vx_lane *l, const struct vx_fail *f)
 	return first;
 }
 
-void vx_lane_settle_failed(struct vx_lane *l, struct vx_evts *v, uint32_t task, const char *id, const struct vx_fail *f)
+void vx_lane_settle_failed(struct vx_lane *l, struct vx_evts *v, uint32_t task, const char *id,
+	const struct vx_fail *f)
 {
 	char text[sizeof f->text + 128] = "";
 	atomic_fetch_add(&l->n_failed, 1);
@@ -207,7 +212,8 @@ struct start {
 static struct vx_job *take(struct vx_queue *q)
 {
 	struct vx_job *first = q->head, *j = first;
-	uint32_t n = 1, most = first->kind == JOB_RESTORE ? q->queued / (q->max_threads * 2) + 1 : 1;
+	uint32_t n = 1,
+		 most = first->kind == JOB_RESTORE ? q->queued / (q->max_threads * 2) + 1 : 1;
 	if (most > VX_LANE_BATCH)
 		most = VX_LANE_BATCH;
 	while (n < most && j->next && j->next->kind == JOB_RESTORE) {
@@ -253,7 +259,11 @@ static void *hand_main(void *arg)
 	struct vx_lane *l = st.l;
 	struct vx_queue *q = st.q;
 	free(arg);
-	struct vx_hand h = {.l = l, .back = q == &l->back, .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
+	struct vx_hand h = {.l = l,
+		.back = q == &l->back,
+		.tar = VX_BUF(SIZE_MAX / 2),
+		.packed = VX_BUF(SIZE_MAX / 2),
+		.stage_fd = -1};
 	char name[sizeof l->io_name];
 	h.io = h.back                            ? l->new_io(l->io_arg, name, sizeof name)
 	       : l->new_io == vx_lane_default_io ? vx_io_blocking_new()
@@ -288,7 +298,8 @@ static void *hand_main(void *arg)
 	return NULL;
 }
 
-/* Under the lock. Threads are started when there is work for them; when none can be, the error is returned. */
+/* Under the lock. Threads are started when there is work for them; when none can be, the error is
+ * returned. */
 static int more_threads(struct vx_lane *l, struct vx_queue *q)
 {
 	if (q->idle || q->n_threads == q->max_threads || q->n_threads > q->queued + q->running)
@@ -307,7 +318,8 @@ static int more_threads(struct vx_lane *l, struct vx_queue *q)
 /* Under the lock: is one more thread worth waking for what is queued? */
 static bool wants_thread(const struct vx_queue *q)
 {
-	return q->queued && (!q->shares || q->queued > VX_LANE_TURNS * (q->running - q->slow + q->woken));
+	return q->queued &&
+	       (!q->shares || q->queued > VX_LANE_TURNS * (q->running - q->slow + q->woken));
 }
 
 /* Under the lock. Returns whether the caller is to signal q->more. */
@@ -334,7 +346,8 @@ void vx_lane_slow(struct vx_hand *h)
 		pthread_cond_signal(&l->back.more);
 }
 
-/* Under the lock, which it gives up: sees to it that what is queued is done. When no thread can be had at all that is here and now. */
+/* Under the lock, which it gives up: sees to it that what is queued is done. When no thread can be
+ * had at all that is here and now. */
 static void set_to_work(struct vx_lane *l, struct vx_queue *q)
 {
 	struct vx_job *here = NULL;
@@ -352,7 +365,11 @@ static void set_to_work(struct vx_lane *l, struct vx_queue *q)
 		pthread_cond_signal(&q->more);
 	if (!here)
 		return;
-	struct vx_hand h = {.l = l, .io = vx_io_blocking_new(), .tar = VX_BUF(SIZE_MAX / 2), .packed = VX_BUF(SIZE_MAX / 2), .stage_fd = -1};
+	struct vx_hand h = {.l = l,
+		.io = vx_io_blocking_new(),
+		.tar = VX_BUF(SIZE_MAX / 2),
+		.packed = VX_BUF(SIZE_MAX / 2),
+		.stage_fd = -1};
 	while (here) {
 		struct vx_job *next = here->next;
 		here->next = NULL;
@@ -396,7 +413,9 @@ void vx_lane_clean(struct vx_lane *l, uint32_t task, const struct vx_outputs *o)
 	j->task = task;
 	j->outputs = *o;
 	if (vx_outputs_none(o) || o->additive) { /* nothing to do, no thread to wake */
-		vx_lane_send(l, &(struct vx_lane_event){.kind = VX_LANE_CLEANED, .task = task, .ok = true}, NULL, NULL);
+		vx_lane_send(l,
+			&(struct vx_lane_event){.kind = VX_LANE_CLEANED, .task = task, .ok = true},
+			NULL, NULL);
 		free(j);
 		return;
 	}
@@ -416,7 +435,8 @@ void vx_lane_restore(struct vx_lane *l, const struct vx_restore_req *r)
 
 static void drop_save(struct vx_lane *l, const struct vx_job *j)
 {
-	vx_lane_send(l, &(struct vx_lane_event){.kind = VX_LANE_SETTLED, .task = j->task}, NULL, "dropped");
+	vx_lane_send(l, &(struct vx_lane_event){.kind = VX_LANE_SETTLED, .task = j->task}, NULL,
+		"dropped");
 }
 
 void vx_lane_save(struct vx_lane *l, const struct vx_save_req *r)
@@ -442,7 +462,8 @@ void vx_lane_flush(struct vx_lane *l)
 {
 	let_go(l);
 	pthread_mutex_lock(&l->lock);
-	bool wake = l->rows && !(l->flush && l->wait_idle); /* rows that come later look for themselves; a thread that runs dry wakes it anyway */
+	/* rows that come later look for themselves; a thread that runs dry wakes it anyway */
+	bool wake = l->rows && !(l->flush && l->wait_idle);
 	l->flush = true;
 	pthread_mutex_unlock(&l->lock);
 	if (wake)
@@ -535,8 +556,9 @@ static mode_t read_umask(void)
 	return m;
 }
 
-struct vx_lane *vx_lane_make(
-	const struct vx_lane_opts *o, struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap), void *io_arg, int *ret_errno)
+struct vx_lane *vx_lane_make(const struct vx_lane_opts *o,
+	struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap), void *io_arg,
+	int *ret_errno)
 {
 	struct vx_lane *l = vx_xcalloc(1, sizeof *l);
 	l->o = *o;

@@ -1,5 +1,6 @@
-/* The lanes' inside: what lane.c (queues, threads, events), commit.c (the committer), walk.c, save.c, pack.c, check.c, restore.c, stage.c, place.c, clean.c and recover.c
- * share. Thread rule: a struct vx_hand belongs to one lane thread; struct vx_lane is locked by its mutex. */
+/* The lanes' inside: what lane.c (queues, threads, events), commit.c (the committer), walk.c,
+ * save.c, pack.c, check.c, restore.c, stage.c, place.c, clean.c and recover.c share. Thread rule: a
+ * struct vx_hand belongs to one lane thread; struct vx_lane is locked by its mutex. */
 #ifndef VX_LANE_INT_H
 #define VX_LANE_INT_H
 
@@ -17,13 +18,18 @@
 
 #include <pthread.h>
 
-#define VX_LANE_MAX_THREADS 16U         /* of each of the two lanes */
-#define VX_LANE_SMALL_BYTES (4U << 20)  /* outputs up to this in all are packed in memory, more is streamed */
-#define VX_LANE_MEMBER_BYTES 1024U      /* what each of them counts for beside its bytes: header, name and padding */
-#define VX_LANE_PIECE_BYTES (1U << 20)  /* of what is streamed */
-#define VX_LANE_RING_FILES 8U           /* from this many files on outputs are read through the ring */
-#define VX_LANE_TURNS 2U                /* saves that wait for a thread which is awake before another is woken ... */
-#define VX_LANE_HELD 4U                 /* saves that a caller who dozes lets gather before a thread is woken for them, ... */
+#define VX_LANE_MAX_THREADS 16U /* of each of the two lanes */
+/* outputs up to this in all are packed in memory, more is streamed */
+#define VX_LANE_SMALL_BYTES (4U << 20)
+/* what each of them counts for beside its bytes: header, name and padding */
+#define VX_LANE_MEMBER_BYTES 1024U
+#define VX_LANE_PIECE_BYTES (1U << 20) /* of what is streamed */
+/* from this many files on outputs are read through the ring */
+#define VX_LANE_RING_FILES 8U
+/* saves that wait for a thread which is awake before another is woken ... */
+#define VX_LANE_TURNS 2U
+/* saves that a caller who dozes lets gather before a thread is woken for them, ... */
+#define VX_LANE_HELD 4U
 #define VX_LANE_HELD_MS 10              /* ... or for so long, at his next doze */
 #define VX_LANE_SLOW_BYTES (256U << 10) /* ... unless that one has outputs beyond these to save */
 #define VX_LANE_SLOW_FILES 64U
@@ -32,8 +38,10 @@
 #define VX_LANE_SNAPS 512U             /* snapshots alone, which nobody waits for: this many, or */
 #define VX_LANE_SNAPS_BYTES (8U << 20) /* so much, or */
 #define VX_LANE_SNAPS_WAIT_MS 1000     /* so long make a transaction */
-#define VX_LANE_HOLD_MS 2              /* answers to restores are held back no longer than this for company, */
-#define VX_LANE_HOLD_BYTES (1U << 20)  /* and not at all while an artifact larger than this is unpacked */
+/* answers to restores are held back no longer than this for company, */
+#define VX_LANE_HOLD_MS 2
+/* and not at all while an artifact larger than this is unpacked */
+#define VX_LANE_HOLD_BYTES (1U << 20)
 
 #define VX_JOURNAL_MAX_BYTES (1U << 30) /* the names of all that one restore replaces */
 
@@ -42,8 +50,10 @@ struct vx_fail {
 	char step[24]; /* "read", "write", "rename" ...: with the code what makes a cause */
 	char text[640];
 };
-/* Fills it and returns code; " : <errno in words>" is added unless fmt says it all (code 0 is not allowed). */
-int vx_fail_set(struct vx_fail *f, int code, const char *step, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Fills it and returns code; " : <errno in words>" is added unless fmt says it all (code 0 is not
+ * allowed). */
+int vx_fail_set(struct vx_fail *f, int code, const char *step, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* ---- outputs on disk (walk.c) ---- */
 
@@ -51,30 +61,41 @@ struct vx_out {
 	struct vx_seen seen; /* path, mode and the rest as seen before its content is read */
 	const char *target;  /* of a symbolic link */
 	uint32_t nlink, uid;
-	uint32_t base_n; /* bytes of `path` that are its base directory and the slash: not part of what is the outputs' */
-	bool tree_link;  /* a link in place of a directory that a wildcard is applied to */
+	/* bytes of `path` that are its base directory and the slash: not part of what is the
+	 * outputs' */
+	uint32_t base_n;
+	bool tree_link; /* a link in place of a directory that a wildcard is applied to */
 };
 
 struct vx_walk {
 	struct vx_arena a;
-	struct vx_out *outs; /* files, links, empty directories and others that match, sorted bytewise by path, unique */
+	/* files, links, empty directories and others that match, sorted bytewise by path, unique */
+	struct vx_out *outs;
 	uint32_t n_outs, cap_outs;
-	struct vx_seen *dirs; /* every directory whose entries decide what the outputs are, and places where there was none (mode 0); sorted */
+	/* every directory whose entries decide what the outputs are, and places where there was
+	 * none (mode 0); sorted */
+	struct vx_seen *dirs;
 	uint32_t n_dirs, cap_dirs;
-	uint64_t bytes;     /* of files */
-	bool elsewhere;     /* something lies on another file system than the root */
-	char *through_link; /* an output place that lies behind a symbolic link: not looked into; NULL */
+	uint64_t bytes; /* of files */
+	bool elsewhere; /* something lies on another file system than the root */
+	/* an output place that lies behind a symbolic link: not looked into; NULL */
+	char *through_link;
 };
 
-/* Everything below root_fd that `o` names. Unreadable: fails. Contents are freed by vx_walk_free. */
-int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f);
+/* Everything below root_fd that `o` names. Unreadable: fails. Contents are freed by
+ * vx_walk_free. */
+int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outputs *o,
+	struct vx_walk *ret, struct vx_fail *f);
 void vx_walk_sort(struct vx_walk *w); /* and each path once */
 void vx_walk_free(struct vx_walk *w);
 const struct vx_seen *vx_walk_dir(const struct vx_walk *w, const char *path, size_t len);
 const struct vx_out *vx_walk_out(const struct vx_walk *w, const char *path);
-const char *vx_outputs_base(const struct vx_outputs *o);                   /* the directory that `files` are below; "" the root */
-bool vx_walk_leads(const struct vx_walk *w, const char *path, size_t len); /* a directory below the base of an output that lies in it */
-/* Could `path` (root-relative) be an output of o? `dir` asks whether a directory is itself part of the outputs. */
+const char *vx_outputs_base(
+	const struct vx_outputs *o); /* the directory that `files` are below; "" the root */
+/* a directory below the base of an output that lies in it */
+bool vx_walk_leads(const struct vx_walk *w, const char *path, size_t len);
+/* Could `path` (root-relative) be an output of o? `dir` asks whether a directory is itself part of
+ * the outputs. */
 bool vx_outputs_match(const struct vx_outputs *o, const char *path);
 bool vx_outputs_none(const struct vx_outputs *o); /* nothing is declared */
 uint64_t vx_fs_now_ns(void);
@@ -106,8 +127,9 @@ struct vx_hand {
 	bool back;                 /* of the saving lane */
 	bool slow;                 /* counted as such in its queue */
 	uint64_t held_ns;          /* when the first of `held` was held back */
-	char stage[48];            /* the directory below .vx/stage that this thread's restores use one after the other, */
-	int stage_fd;              /* empty between them; -1 none yet */
+	/* the directory below .vx/stage that this thread's restores use one after the other, */
+	char stage[48];
+	int stage_fd; /* empty between them; -1 none yet */
 };
 
 enum vx_job_kind { JOB_CLEAN, JOB_RESTORE, JOB_SAVE };
@@ -129,7 +151,9 @@ struct vx_queue {
 	uint32_t n_threads, max_threads, idle, running, queued;
 	uint32_t woken; /* told to wake, and not yet awake */
 	uint32_t slow;  /* running, and at something that takes its time */
-	bool shares;    /* small jobs: an awake thread takes several in turn, since waking one costs about as much as a job */
+	/* small jobs: an awake thread takes several in turn, since waking one costs about as much
+	 * as a job */
+	bool shares;
 };
 
 /* A row on its way to the index; owns its buffers. */
@@ -164,8 +188,9 @@ struct vx_lane {
 	bool wait_idle; /* the committer waits for the saving lane to run dry */
 	dev_t root_dev;
 	mode_t umask; /* of this process */
-	/* Sent and not yet taken over, the newest first. Who finds it empty signals event_fd. While the caller dozes a mark is there instead; then nobody does but
-	 * the first who sends what cannot wait, and puts `dozes` back. */
+	/* Sent and not yet taken over, the newest first. Who finds it empty signals event_fd. While
+	 * the caller dozes a mark is there instead; then nobody does but the first who sends what
+	 * cannot wait, and puts `dozes` back. */
 	_Atomic(struct vx_evt *) events;
 	atomic_bool dozes;
 	_Atomic uint64_t signals; /* sent or about to be, to event_fd */
@@ -198,15 +223,18 @@ struct vx_lane {
 	atomic_uint_fast64_t stage_seq;
 	char io_name[96];
 	_Atomic uint64_t ring_ops[VX_IO_RINGED], steps[VX_IO_RINGED];
-	atomic_uint_fast64_t n_saves, n_restores, n_up_to_date, n_cleans, n_commits, n_commit_rows, n_failed;
+	atomic_uint_fast64_t n_saves, n_restores, n_up_to_date, n_cleans, n_commits, n_commit_rows,
+		n_failed;
 };
 
-struct vx_lane *vx_lane_make(
-	const struct vx_lane_opts *o, struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap), void *io_arg, int *ret_errno);
+struct vx_lane *vx_lane_make(const struct vx_lane_opts *o,
+	struct vx_io *(*new_io)(void *arg, char *ret_name, size_t cap), void *io_arg,
+	int *ret_errno);
 
 struct vx_io *vx_lane_default_io(void *arg, char *ret_name, size_t cap);
 
-/* Adds an event to those that are sent together; `own` (malloc'ed, may be NULL) becomes its buffer, `text` is copied. */
+/* Adds an event to those that are sent together; `own` (malloc'ed, may be NULL) becomes its buffer,
+ * `text` is copied. */
 void vx_evts_add(struct vx_evts *v, const struct vx_lane_event *e, void *own, const char *text);
 void vx_evts_send(struct vx_lane *l, struct vx_evts *v); /* leaves it empty */
 /* Sends one at once. */
@@ -225,7 +253,8 @@ void vx_lane_budget_take(struct vx_lane *l, uint64_t bytes, bool at_once);
 void vx_lane_budget_give(struct vx_lane *l, uint64_t bytes);
 /* True the first time that this cause is seen. */
 bool vx_lane_first_of(struct vx_lane *l, const struct vx_fail *f);
-void vx_lane_settle_failed(struct vx_lane *l, struct vx_evts *v, uint32_t task, const char *id, const struct vx_fail *f);
+void vx_lane_settle_failed(struct vx_lane *l, struct vx_evts *v, uint32_t task, const char *id,
+	const struct vx_fail *f);
 /* Do time stamps tell any two changes apart here? Tried out once, on a file in .vx. */
 bool vx_lane_fine_stamps(struct vx_hand *h);
 
@@ -237,10 +266,14 @@ struct vx_after {
 	uint64_t taken_ns;
 };
 void vx_after_begin(struct vx_after *a, const struct vx_walk *before, const struct vx_outputs *o);
-/* A file (its descriptor) or a link (fd -1) is complete in its staged directory; a staged directory is; one has been placed by itself; nothing is here. */
-void vx_after_file(struct vx_after *a, struct vx_hand *h, const char *path, int fd, int stage_fd, const char *stage);
-void vx_after_staged(struct vx_after *a, struct vx_hand *h, const char *path, int stage_fd, const char *stage);
-void vx_after_placed(struct vx_after *a, struct vx_hand *h, const char *path); /* the very pointer that vx_after_staged had */
+/* A file (its descriptor) or a link (fd -1) is complete in its staged directory; a staged directory
+ * is; one has been placed by itself; nothing is here. */
+void vx_after_file(struct vx_after *a, struct vx_hand *h, const char *path, int fd, int stage_fd,
+	const char *stage);
+void vx_after_staged(
+	struct vx_after *a, struct vx_hand *h, const char *path, int stage_fd, const char *stage);
+/* the very pointer that vx_after_staged had */
+void vx_after_placed(struct vx_after *a, struct vx_hand *h, const char *path);
 void vx_after_absent(struct vx_after *a, const char *path);
 /* Keeps it as the task's snapshot; false: it is not known. */
 bool vx_after_keep(struct vx_after *a, struct vx_hand *h, const struct vx_job *j);
@@ -257,16 +290,20 @@ struct vx_pack {
 	char tmp[32]; /* streamed: written, not yet renamed; "" none */
 };
 
-/* Reads the outputs of a walk. Small ones end in h->packed, not yet written; large ones in a temporary file. */
-int vx_pack_read(struct vx_hand *h, const struct vx_walk *w, struct vx_pack *ret, struct vx_fail *f);
+/* Reads the outputs of a walk. Small ones end in h->packed, not yet written; large ones in a
+ * temporary file. */
+int vx_pack_read(
+	struct vx_hand *h, const struct vx_walk *w, struct vx_pack *ret, struct vx_fail *f);
 /* Makes what vx_pack_read has read an artifact. */
 int vx_pack_finish(struct vx_hand *h, struct vx_pack *p, struct vx_fail *f);
 void vx_pack_drop(struct vx_hand *h, struct vx_pack *p);
-/* Appends a small artifact to a segment of the store (append.c), unless these very bytes are in one. */
-int vx_append(struct vx_hand *h, const void *p, size_t n, const struct vx_digest *digest, struct vx_place *ret, bool *ret_reused, struct vx_fail *f);
+/* Appends a small artifact to a segment of the store (append.c), unless these very bytes are in
+ * one. */
+int vx_append(struct vx_hand *h, const void *p, size_t n, const struct vx_digest *digest,
+	struct vx_place *ret, bool *ret_reused, struct vx_fail *f);
 /* Writes bytes as a file of the store named by their digest, unless it is there. */
-int vx_store_file(
-	struct vx_hand *h, const void *p, size_t n, const char *suffix, struct vx_digest *ret, char ret_path[VX_ARTIFACT_PATH], struct vx_fail *f);
+int vx_store_file(struct vx_hand *h, const void *p, size_t n, const char *suffix,
+	struct vx_digest *ret, char ret_path[VX_ARTIFACT_PATH], struct vx_fail *f);
 uint64_t vx_pack_bytes(const struct vx_walk *w); /* about what they are as a tar */
 bool vx_bytes_hold(const uint8_t *hay, size_t n, const char *needle, size_t m);
 
@@ -291,11 +328,14 @@ struct vx_plan_ops {
 	uint32_t n, cap;
 };
 
-void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, const char *stage, uint32_t mode);
+void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, const char *stage,
+	uint32_t mode);
 /* Does all of them in order. `again`: after a crash; what is done already is passed over. */
-int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_plan_ops *p, bool again, struct vx_fail *f);
+int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_plan_ops *p,
+	bool again, struct vx_fail *f);
 /* Writes the journal of a stage directory: .vx/journal/<stage>. */
-int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p, struct vx_fail *f);
+int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p,
+	struct vx_fail *f);
 void vx_journal_done(struct vx_io *io, int root_fd, const char *stage);
 int vx_ops_remove(struct vx_io *io, int root_fd, const char *path, int flags, struct vx_fail *f);
 
@@ -309,11 +349,12 @@ struct vx_restored {
 };
 /* Removes a thread's stage directory, and all that is in it. */
 void vx_stage_drop(struct vx_hand *h);
-int vx_restore_entry(
-	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f);
+int vx_restore_entry(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w,
+	const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f);
 
 /* What is on disk by `w` is the entry's, to compare with next time. */
-void vx_keep_snapshot(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, uint64_t taken_ns);
+void vx_keep_snapshot(
+	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, uint64_t taken_ns);
 
 /* ---- work ---- */
 

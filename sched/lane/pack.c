@@ -16,8 +16,8 @@
 #include <emmintrin.h>
 #endif
 
-/* Does `needle` occur? Looks for two of its bytes at their distance, 16 places at a time (the idea is that of W. Mula, "SIMD-friendly algorithms for
- * substring searching"). */
+/* Does `needle` occur? Looks for two of its bytes at their distance, 16 places at a time (the idea
+ * is that of W. Mula, "SIMD-friendly algorithms for substring searching"). */
 bool vx_bytes_hold(const uint8_t *hay, size_t n, const char *needle, size_t m)
 {
 	if (!m || n < m)
@@ -28,7 +28,8 @@ bool vx_bytes_hold(const uint8_t *hay, size_t n, const char *needle, size_t m)
 	for (; i + m - 1 + 16 <= n; i += 16) {
 		__m128i a = _mm_loadu_si128((const __m128i *)(const void *)(hay + i + m / 2)),
 			b = _mm_loadu_si128((const __m128i *)(const void *)(hay + i + m - 1));
-		unsigned mask = (unsigned)_mm_movemask_epi8(_mm_and_si128(_mm_cmpeq_epi8(a, first), _mm_cmpeq_epi8(b, last)));
+		unsigned mask = (unsigned)_mm_movemask_epi8(
+			_mm_and_si128(_mm_cmpeq_epi8(a, first), _mm_cmpeq_epi8(b, last)));
 		for (; mask; mask &= mask - 1)
 			if (memcmp(hay + i + __builtin_ctz(mask), needle, m) == 0)
 				return true;
@@ -51,10 +52,12 @@ static int make_tmp_dir(struct vx_hand *h, struct vx_store *s, struct vx_fail *f
 			id = (uint64_t)(uintptr_t)h ^ vx_fs_now_ns();
 		snprintf(s->tmp_name, sizeof s->tmp_name, "%016llx", (unsigned long long)id);
 		snprintf(path, sizeof path, "tmp/%s", s->tmp_name);
-		struct vx_io_step mk = {.op = VX_IO_MKDIR, .dirfd = s->dir_fd, .path = path, .mode = 0777};
+		struct vx_io_step mk = {
+			.op = VX_IO_MKDIR, .dirfd = s->dir_fd, .path = path, .mode = 0777};
 		int64_t r = vx_io_one(h->io, &mk);
 		if (r < 0 && r != -EEXIST)
-			return vx_fail_set(f, (int)r, "mkdir", "a directory for temporary files in the cache could not be made");
+			return vx_fail_set(f, (int)r, "mkdir",
+				"a directory for temporary files in the cache could not be made");
 		VX_POINT("tmp.made");
 		int fd = vx_io_open_at(h->io, s->dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
 		if (fd == -ENOENT)
@@ -89,17 +92,24 @@ static void unlink_tmp(struct vx_hand *h, const char *name)
 static int rename_in(struct vx_hand *h, const char *tmp, const char *path, struct vx_fail *f)
 {
 	struct vx_store *s = h->l->o.store;
-	struct vx_io_step mv = {.op = VX_IO_RENAME, .dirfd = s->tmp_fd, .path = tmp, .dirfd2 = s->a_fd, .path2 = path};
+	struct vx_io_step mv = {.op = VX_IO_RENAME,
+		.dirfd = s->tmp_fd,
+		.path = tmp,
+		.dirfd2 = s->a_fd,
+		.path2 = path};
 	int64_t r = vx_io_one(h->io, &mv);
 	if (r == -ENOENT) {
 		char dir[3] = {path[0], path[1], '\0'};
-		struct vx_io_step mk = {.op = VX_IO_MKDIR, .dirfd = s->a_fd, .path = dir, .mode = 0777};
+		struct vx_io_step mk = {
+			.op = VX_IO_MKDIR, .dirfd = s->a_fd, .path = dir, .mode = 0777};
 		r = vx_io_one(h->io, &mk);
 		VX_POINT("save.dir_made");
 		if (r == 0 || r == -EEXIST)
 			r = vx_io_one(h->io, &mv);
 	}
-	return r < 0 ? vx_fail_set(f, (int)r, "rename", "an artifact could not be put in its place in the cache") : 0;
+	return r < 0 ? vx_fail_set(f, (int)r, "rename",
+			       "an artifact could not be put in its place in the cache")
+		     : 0;
 }
 
 /* Is a file with these very bytes there? A damaged one of the same length is not taken. */
@@ -107,7 +117,8 @@ static bool there_already(struct vx_hand *h, const char *path, const void *p, si
 {
 	struct stat st;
 	int a_fd = h->l->o.store->a_fd;
-	if (vx_io_stat_at(h->io, a_fd, path, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != n)
+	if (vx_io_stat_at(h->io, a_fd, path, &st) < 0 || !S_ISREG(st.st_mode) ||
+		(uint64_t)st.st_size != n)
 		return false;
 	int fd = vx_io_open_at(h->io, a_fd, path, O_RDONLY | O_NOFOLLOW, 0);
 	if (fd < 0)
@@ -119,7 +130,8 @@ static bool there_already(struct vx_hand *h, const char *path, const void *p, si
 	return same;
 }
 
-static int store_bytes(struct vx_hand *h, const void *p, size_t n, const char *path, bool *ret_reused, struct vx_fail *f)
+static int store_bytes(struct vx_hand *h, const void *p, size_t n, const char *path,
+	bool *ret_reused, struct vx_fail *f)
 {
 	struct vx_store *s = h->l->o.store;
 	*ret_reused = there_already(h, path, p, n);
@@ -131,7 +143,11 @@ static int store_bytes(struct vx_hand *h, const void *p, size_t n, const char *p
 	char tmp[32];
 	snprintf(tmp, sizeof tmp, "%llu", (unsigned long long)atomic_fetch_add(&h->l->tmp_seq, 1));
 	struct vx_io_step v[5] = {
-		{.op = VX_IO_OPEN, .dirfd = s->tmp_fd, .path = tmp, .flags = O_WRONLY | O_CREAT | O_TRUNC, .mode = 0444},
+		{.op = VX_IO_OPEN,
+			.dirfd = s->tmp_fd,
+			.path = tmp,
+			.flags = O_WRONLY | O_CREAT | O_TRUNC,
+			.mode = 0444},
 		{.op = VX_IO_WRITE, .fd = VX_IO_CHAINED, .buf = (void *)(uintptr_t)p, .n = n},
 		{.op = VX_IO_FSYNC, .fd = VX_IO_CHAINED},
 		{.op = VX_IO_CLOSE, .fd = VX_IO_CHAINED},
@@ -156,7 +172,11 @@ static int store_bytes(struct vx_hand *h, const void *p, size_t n, const char *p
 	}
 	VX_POINT("save.written");
 	if (r < 0)
-		vx_fail_set(f, r, v[0].res < 0 ? "create" : v[1].res < 0 ? "write" : "close", "an artifact could not be written to the cache");
+		vx_fail_set(f, r,
+			v[0].res < 0   ? "create"
+			: v[1].res < 0 ? "write"
+				       : "close",
+			"an artifact could not be written to the cache");
 	else
 		r = rename_in(h, tmp, path, f);
 	VX_POINT("save.renamed");
@@ -165,8 +185,8 @@ static int store_bytes(struct vx_hand *h, const void *p, size_t n, const char *p
 	return r;
 }
 
-int vx_store_file(
-	struct vx_hand *h, const void *p, size_t n, const char *suffix, struct vx_digest *ret, char ret_path[VX_ARTIFACT_PATH], struct vx_fail *f)
+int vx_store_file(struct vx_hand *h, const void *p, size_t n, const char *suffix,
+	struct vx_digest *ret, char ret_path[VX_ARTIFACT_PATH], struct vx_fail *f)
 {
 	bool reused;
 	vx_sha256_of(p, n, ret);
@@ -188,12 +208,15 @@ static void member_of(const struct vx_out *o, struct vx_tar_member *m)
 		.mtime_ns = S_ISDIR(o->seen.mode) ? 0 : o->seen.mtime_ns};
 }
 
-/* The directories that lead to an output, below its base, as far as the output before it did not have them. */
-static int add_parents(struct vx_hand *h, const struct vx_walk *w, uint32_t i, struct vx_buf *out, struct vx_fail *f)
+/* The directories that lead to an output, below its base, as far as the output before it did not
+ * have them. */
+static int add_parents(struct vx_hand *h, const struct vx_walk *w, uint32_t i, struct vx_buf *out,
+	struct vx_fail *f)
 {
 	const struct vx_out *o = &w->outs[i];
 	const char *path = o->seen.path, *prev = i ? w->outs[i - 1].seen.path : "";
-	for (const char *slash = strchr(path + o->base_n, '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (const char *slash = strchr(path + o->base_n, '/'); slash;
+		slash = strchr(slash + 1, '/')) {
 		size_t n = (size_t)(slash - path);
 		if (strncmp(prev, path, n + 1) == 0)
 			continue;
@@ -215,7 +238,8 @@ static int add_parents(struct vx_hand *h, const struct vx_walk *w, uint32_t i, s
 	return 0;
 }
 
-static int add_header(struct vx_hand *h, const struct vx_walk *w, uint32_t i, struct vx_buf *out, struct vx_fail *f)
+static int add_header(struct vx_hand *h, const struct vx_walk *w, uint32_t i, struct vx_buf *out,
+	struct vx_fail *f)
 {
 	struct vx_tar_member m;
 	int r = add_parents(h, w, i, out, f);
@@ -235,7 +259,8 @@ static int changed(const struct vx_out *o, struct vx_fail *f)
 
 static int read_plain(struct vx_hand *h, const struct vx_out *o, void *at, struct vx_fail *f)
 {
-	int fd = vx_io_open_quiet(h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	int fd = vx_io_open_quiet(
+		h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return vx_fail_set(f, fd, "open", "%s", o->seen.path);
 	int64_t n = vx_io_read_at(h->io, fd, at, o->seen.size, 0);
@@ -246,7 +271,8 @@ static int read_plain(struct vx_hand *h, const struct vx_out *o, void *at, struc
 }
 
 /* Reads many files side by side: each opened, read and closed by one chain. */
-static int read_ringed(struct vx_hand *h, const struct vx_walk *w, uint8_t **at, uint32_t n_files, struct vx_fail *f)
+static int read_ringed(struct vx_hand *h, const struct vx_walk *w, uint8_t **at, uint32_t n_files,
+	struct vx_fail *f)
 {
 	struct vx_io_chain *c = vx_xcalloc(n_files, sizeof *c);
 	struct vx_io_step *v = vx_xcalloc(n_files, 3 * sizeof *v);
@@ -262,7 +288,8 @@ static int read_ringed(struct vx_hand *h, const struct vx_walk *w, uint8_t **at,
 			.dirfd = h->l->root_fd,
 			.path = o->seen.path,
 			.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME};
-		s[1] = (struct vx_io_step){.op = VX_IO_READ, .fd = VX_IO_CHAINED, .buf = at[i], .n = o->seen.size};
+		s[1] = (struct vx_io_step){
+			.op = VX_IO_READ, .fd = VX_IO_CHAINED, .buf = at[i], .n = o->seen.size};
 		s[2] = (struct vx_io_step){.op = VX_IO_CLOSE, .fd = VX_IO_CHAINED};
 		of[k] = o;
 		c[k++] = (struct vx_io_chain){s, 3};
@@ -271,12 +298,15 @@ static int read_ringed(struct vx_hand *h, const struct vx_walk *w, uint8_t **at,
 	int r = 0;
 	for (uint32_t i = 0; i < k && r == 0; i++) {
 		const struct vx_io_step *s = c[i].steps;
-		bool odd = s[0].res == -EPERM || vx_io_transient(s[0].res) || vx_io_transient(s[1].res) || s[0].res == -ECANCELED ||
+		bool odd = s[0].res == -EPERM || vx_io_transient(s[0].res) ||
+			   vx_io_transient(s[1].res) || s[0].res == -ECANCELED ||
 			   s[1].res == -ECANCELED;
 		if (odd || (s[1].res >= 0 && (size_t)s[1].res < s[1].n))
-			r = read_plain(h, of[i], s[1].buf, f); /* interrupted, short, or of another user: plainly once more */
+			/* interrupted, short, or of another user: plainly once more */
+			r = read_plain(h, of[i], s[1].buf, f);
 		else if (s[0].res < 0 || s[1].res < 0)
-			r = vx_fail_set(f, (int)(s[0].res < 0 ? s[0].res : s[1].res), s[0].res < 0 ? "open" : "read", "%s", of[i]->seen.path);
+			r = vx_fail_set(f, (int)(s[0].res < 0 ? s[0].res : s[1].res),
+				s[0].res < 0 ? "open" : "read", "%s", of[i]->seen.path);
 	}
 	free(of);
 	free(v);
@@ -288,8 +318,10 @@ static int read_small(struct vx_hand *h, const struct vx_walk *w, struct vx_fail
 {
 	struct vx_buf *b = &h->tar;
 	size_t room = w->bytes + VX_TAR_END_BYTES;
-	for (uint32_t i = 0; i < w->n_outs; i++) /* two headers, records and padding; as much for each parent directory */
-		room += 4 * VX_TAR_BLOCK + 3 * (size_t)w->outs[i].seen.len + (w->outs[i].target ? strlen(w->outs[i].target) : 0) + 256;
+	for (uint32_t i = 0; i < w->n_outs;
+		i++) /* two headers, records and padding; as much for each parent directory */
+		room += 4 * VX_TAR_BLOCK + 3 * (size_t)w->outs[i].seen.len +
+			(w->outs[i].target ? strlen(w->outs[i].target) : 0) + 256;
 	vx_buf_clear(b);
 	if (!vx_buf_reserve(b, room))
 		return vx_fail_set(f, -ENOMEM, "pack", "outputs of %zu bytes", room);
@@ -349,7 +381,9 @@ struct stream {
 	int fd;
 	uint64_t off;
 	const char *root;
-	size_t root_n, kept; /* bytes in `seam`: the last ones of what was read of a file, for a path that goes on in the next piece */
+	/* bytes in `seam`: the last ones of what was read of a file, for a path that goes on in the
+	 * next piece */
+	size_t root_n, kept;
 	uint8_t *seam;
 	bool *portable;
 	struct vx_fail *f;
@@ -358,11 +392,13 @@ struct stream {
 static int sink(void *arg, const void *p, size_t n)
 {
 	struct stream *s = arg;
-	struct vx_io_step w = {.op = VX_IO_WRITE, .fd = s->fd, .buf = (void *)(uintptr_t)p, .n = n, .off = s->off};
+	struct vx_io_step w = {
+		.op = VX_IO_WRITE, .fd = s->fd, .buf = (void *)(uintptr_t)p, .n = n, .off = s->off};
 	int64_t r = vx_io_one(s->h->io, &w);
 	VX_POINT("save.stream_piece");
 	if (r < 0)
-		return vx_fail_set(s->f, (int)r, "write", "an artifact could not be written to the cache");
+		return vx_fail_set(
+			s->f, (int)r, "write", "an artifact could not be written to the cache");
 	s->off += n;
 	return 0;
 }
@@ -376,7 +412,8 @@ static int feed(struct stream *s, const void *p, size_t n, bool end)
 {
 	s->f->code = 0;
 	if (atomic_load_explicit(&s->h->l->give_up, memory_order_relaxed))
-		return vx_fail_set(s->f, -ECANCELED, "interrupt", "it was too large to be saved within the grace");
+		return vx_fail_set(s->f, -ECANCELED, "interrupt",
+			"it was too large to be saved within the grace");
 	return fed(s, vx_zip_feed(s->h->zip, p, n, end, sink, s));
 }
 
@@ -385,20 +422,23 @@ static void look_for_root(struct stream *s, const uint8_t *p, size_t n)
 {
 	size_t most = s->root_n - 1, head = n < most ? n : most;
 	memcpy(s->seam + s->kept, p, head);
-	if (vx_bytes_hold(s->seam, s->kept + head, s->root, s->root_n) || vx_bytes_hold(p, n, s->root, s->root_n))
+	if (vx_bytes_hold(s->seam, s->kept + head, s->root, s->root_n) ||
+		vx_bytes_hold(p, n, s->root, s->root_n))
 		*s->portable = false;
 	size_t all = s->kept + head;
 	s->kept = all < most ? all : most;
 	memmove(s->seam, n < most ? s->seam + all - s->kept : p + n - s->kept, s->kept);
 }
 
-/* A piece of a file that holds data: read to where it is compressed. At most *n bytes; *n says how many. */
+/* A piece of a file that holds data: read to where it is compressed. At most *n bytes; *n says how
+ * many. */
 static int feed_data(struct stream *s, const struct vx_out *o, int fd, uint64_t off, uint64_t *n)
 {
 	size_t room;
 	s->f->code = 0;
 	if (atomic_load_explicit(&s->h->l->give_up, memory_order_relaxed))
-		return vx_fail_set(s->f, -ECANCELED, "interrupt", "it was too large to be saved within the grace");
+		return vx_fail_set(s->f, -ECANCELED, "interrupt",
+			"it was too large to be saved within the grace");
 	uint8_t *p = vx_zip_room(s->h->zip, &room);
 	room = *n < room ? (size_t)*n : room;
 	*n = room;
@@ -424,7 +464,8 @@ static int feed_hole(struct stream *s, uint64_t n)
 	return r;
 }
 
-/* From where on is there data (or a hole)? A file system that does not say has data everywhere. What a hole is filled with meanwhile shows in the file's stat. */
+/* From where on is there data (or a hole)? A file system that does not say has data everywhere.
+ * What a hole is filled with meanwhile shows in the file's stat. */
 static uint64_t seek_from(struct vx_hand *h, int fd, uint64_t off, int whence, uint64_t size)
 {
 	struct vx_io_step s = {.op = VX_IO_SEEK, .fd = fd, .off = off, .flags = whence};
@@ -437,10 +478,12 @@ static uint64_t seek_from(struct vx_hand *h, int fd, uint64_t off, int whence, u
 static int feed_file(struct stream *s, const struct vx_out *o)
 {
 	struct vx_hand *h = s->h;
-	int fd = vx_io_open_quiet(h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	int fd = vx_io_open_quiet(
+		h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return vx_fail_set(s->f, fd, "open", "%s", o->seen.path);
-	uint64_t size = o->seen.size, data_end = size < VX_LANE_PIECE_BYTES ? size : 0; /* small ones are not worth the question */
+	/* small ones are not worth the question */
+	uint64_t size = o->seen.size, data_end = size < VX_LANE_PIECE_BYTES ? size : 0;
 	int r = 0;
 	s->kept = 0;
 	for (uint64_t off = 0; off < size && r == 0;) {
@@ -487,7 +530,8 @@ static int feed_all(struct stream *s, const struct vx_walk *w, struct vx_buf *he
 static int stream_to(struct stream *s, const struct vx_walk *w)
 {
 	struct vx_hand *h = s->h;
-	struct vx_buf header = VX_BUF(SIZE_MAX / 2); /* of one member at a time, made twice: there may be very many */
+	/* of one member at a time, made twice: there may be very many */
+	struct vx_buf header = VX_BUF(SIZE_MAX / 2);
 	uint64_t total = VX_TAR_END_BYTES;
 	int r = 0;
 	for (uint32_t i = 0; i < w->n_outs && r == 0; i++) {
@@ -510,28 +554,41 @@ static int stream_to(struct stream *s, const struct vx_walk *w)
 	return r;
 }
 
-static int pack_stream(struct vx_hand *h, const struct vx_walk *w, struct vx_pack *p, struct vx_fail *f)
+static int pack_stream(
+	struct vx_hand *h, const struct vx_walk *w, struct vx_pack *p, struct vx_fail *f)
 {
 	struct vx_store *store = h->l->o.store;
 	int r = tmp_dir(h, f);
 	if (r < 0)
 		return r;
-	snprintf(p->tmp, sizeof p->tmp, "%llu", (unsigned long long)atomic_fetch_add(&h->l->tmp_seq, 1));
-	struct vx_io_step open = {
-		.op = VX_IO_OPEN, .keep = true, .dirfd = store->tmp_fd, .path = p->tmp, .flags = O_WRONLY | O_CREAT | O_TRUNC, .mode = 0444};
+	snprintf(p->tmp, sizeof p->tmp, "%llu",
+		(unsigned long long)atomic_fetch_add(&h->l->tmp_seq, 1));
+	struct vx_io_step open = {.op = VX_IO_OPEN,
+		.keep = true,
+		.dirfd = store->tmp_fd,
+		.path = p->tmp,
+		.flags = O_WRONLY | O_CREAT | O_TRUNC,
+		.mode = 0444};
 	int fd = (int)vx_io_one(h->io, &open);
 	if (fd < 0) {
 		p->tmp[0] = '\0';
-		return vx_fail_set(f, fd, "create", "an artifact could not be written to the cache");
+		return vx_fail_set(
+			f, fd, "create", "an artifact could not be written to the cache");
 	}
-	struct stream s = {.h = h, .fd = fd, .root = h->l->o.root, .root_n = strlen(h->l->o.root), .portable = &p->portable, .f = f};
+	struct stream s = {.h = h,
+		.fd = fd,
+		.root = h->l->o.root,
+		.root_n = strlen(h->l->o.root),
+		.portable = &p->portable,
+		.f = f};
 	vx_sha256_init(&s.sha);
 	r = stream_to(&s, w);
 	struct vx_io_step end[2] = {{.op = VX_IO_FSYNC, .fd = fd}, {.op = VX_IO_CLOSE, .fd = fd}};
 	for (int i = r == 0 && store->fsync ? 0 : 1; i < 2; i++) {
 		int64_t k = vx_io_one(h->io, &end[i]);
 		if (k < 0 && r == 0)
-			r = vx_fail_set(f, (int)k, "close", "an artifact could not be written to the cache");
+			r = vx_fail_set(f, (int)k, "close",
+				"an artifact could not be written to the cache");
 	}
 	VX_POINT("save.streamed");
 	if (r < 0)
@@ -555,7 +612,9 @@ int vx_pack_read(struct vx_hand *h, const struct vx_walk *w, struct vx_pack *p, 
 	size_t root_n = strlen(root);
 	*p = (struct vx_pack){.portable = true};
 	for (uint32_t i = 0; i < w->n_outs && p->portable; i++)
-		if (w->outs[i].target && root_n > 1 && vx_bytes_hold((const uint8_t *)w->outs[i].target, strlen(w->outs[i].target), root, root_n))
+		if (w->outs[i].target && root_n > 1 &&
+			vx_bytes_hold((const uint8_t *)w->outs[i].target, strlen(w->outs[i].target),
+				root, root_n))
 			p->portable = false;
 	if (vx_pack_bytes(w) > VX_LANE_SMALL_BYTES) {
 		int r = pack_stream(h, w, p, f);
@@ -565,7 +624,8 @@ int vx_pack_read(struct vx_hand *h, const struct vx_walk *w, struct vx_pack *p, 
 	}
 	int r = read_small(h, w, f);
 	if (r == 0 && p->portable && root_n > 1)
-		p->portable = !vx_bytes_hold((const uint8_t *)h->tar.data, h->tar.len, root, root_n);
+		p->portable =
+			!vx_bytes_hold((const uint8_t *)h->tar.data, h->tar.len, root, root_n);
 	return r;
 }
 
@@ -583,7 +643,8 @@ int vx_pack_finish(struct vx_hand *h, struct vx_pack *p, struct vx_fail *f)
 	if (r < 0)
 		return r;
 	if (p->bytes <= VX_SEGMENT_ARTIFACT_BYTES)
-		return vx_append(h, h->packed.data, h->packed.len, &p->digest, &p->place, &p->reused, f);
+		return vx_append(
+			h, h->packed.data, h->packed.len, &p->digest, &p->place, &p->reused, f);
 	vx_artifact_path(&p->digest, VX_SUFFIX_TAR, p->path);
 	return store_bytes(h, h->packed.data, h->packed.len, p->path, &p->reused, f);
 }

@@ -1,5 +1,6 @@
-/* The last step of a restore: small operations that each are atomic, in an order written down before (the journal), so that a crash between any two of them can be
- * completed. Paths are walked beneath the root without passing a link. */
+/* The last step of a restore: small operations that each are atomic, in an order written down
+ * before (the journal), so that a crash between any two of them can be completed. Paths are walked
+ * beneath the root without passing a link. */
 #include "lane_int.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 
 #define JOURNAL_MAGIC "vx journal 1"
 
-void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, const char *stage, uint32_t mode)
+void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, const char *stage,
+	uint32_t mode)
 {
 	if (p->n == p->cap) {
 		p->cap = p->cap ? p->cap * 2 : 16;
@@ -41,7 +43,8 @@ static int open_parent(struct parent *p, const char *path, const char **ret_name
 	return p->fd;
 }
 
-/* A directory of ours without write permission: made writable for a moment. *ret_mode: what it was, 0 unchanged. */
+/* A directory of ours without write permission: made writable for a moment. *ret_mode: what it was,
+ * 0 unchanged. */
 static bool make_writable(struct vx_io *io, int fd, mode_t *ret_mode)
 {
 	struct stat st;
@@ -61,12 +64,16 @@ static void give_back_mode(struct vx_io *io, int fd, mode_t mode)
 		vx_io_sys(io, &s);
 }
 
-static int whose(struct vx_io *io, int fd, const char *name, int r, const char *step, const char *path, struct vx_fail *f)
+static int whose(struct vx_io *io, int fd, const char *name, int r, const char *step,
+	const char *path, struct vx_fail *f)
 {
 	struct stat st;
 	vx_fail_set(f, r, step, "%s", path);
-	if ((r == -EACCES || r == -EPERM) && vx_io_stat_at(io, fd, name, &st) == 0 && st.st_uid != geteuid())
-		snprintf(f->text, sizeof f->text, "%.400s belongs to another user (uid %u): permission denied", path, (unsigned)st.st_uid);
+	if ((r == -EACCES || r == -EPERM) && vx_io_stat_at(io, fd, name, &st) == 0 &&
+		st.st_uid != geteuid())
+		snprintf(f->text, sizeof f->text,
+			"%.400s belongs to another user (uid %u): permission denied", path,
+			(unsigned)st.st_uid);
 	return r;
 }
 
@@ -84,7 +91,8 @@ static int remove_at(struct parent *p, const char *path, int flags, struct vx_fa
 		r = vx_io_unlink_at(p->io, fd, name, flags);
 		give_back_mode(p->io, fd, mode);
 	}
-	if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR) /* EISDIR: a directory was placed there meanwhile */
+	if (r == -ENOENT || r == -ENOTDIR ||
+		r == -EISDIR) /* EISDIR: a directory was placed there meanwhile */
 		r = 0;
 	if (r == -ENOTEMPTY || r == -EEXIST || (flags && r == -EBUSY))
 		return r;
@@ -99,9 +107,10 @@ int vx_ops_remove(struct vx_io *io, int root_fd, const char *path, int flags, st
 	return r;
 }
 
-/* What stands where something is to be placed: a directory under a file, or the other way round. What was an output in a directory is gone by now: what is still in
- * it is not ours to remove. */
-static int clear_way(struct parent *p, int fd, const char *name, const char *path, struct vx_fail *f)
+/* What stands where something is to be placed: a directory under a file, or the other way round.
+ * What was an output in a directory is gone by now: what is still in it is not ours to remove. */
+static int clear_way(
+	struct parent *p, int fd, const char *name, const char *path, struct vx_fail *f)
 {
 	struct stat st;
 	int r = vx_io_stat_at(p->io, fd, name, &st);
@@ -111,16 +120,20 @@ static int clear_way(struct parent *p, int fd, const char *name, const char *pat
 		r = vx_io_unlink_at(p->io, fd, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
 	if (r == -ENOTEMPTY || r == -EEXIST) {
 		vx_fail_set(f, r, "rename", "%s", path);
-		snprintf(f->text, sizeof f->text, "%.400s is a directory that holds what is not among the task's outputs", path);
+		snprintf(f->text, sizeof f->text,
+			"%.400s is a directory that holds what is not among the task's outputs",
+			path);
 		return r;
 	}
 	return r < 0 ? whose(p->io, fd, name, r, "remove", path, f) : 0;
 }
 
-static int move(struct parent *p, int from_fd, const char *from, int fd, const char *name, bool dir, const char *path, struct vx_fail *f);
+static int move(struct parent *p, int from_fd, const char *from, int fd, const char *name, bool dir,
+	const char *path, struct vx_fail *f);
 
 /* Moves what one read of a directory has listed. *ret_n: how many entries that were. */
-static int move_listed(struct parent *p, int from_fd, int fd, char *list, const char *path, uint32_t *ret_n, struct vx_fail *f)
+static int move_listed(struct parent *p, int from_fd, int fd, char *list, const char *path,
+	uint32_t *ret_n, struct vx_fail *f)
 {
 	struct vx_io_step s = {.op = VX_IO_LIST, .fd = from_fd, .buf = list, .n = VX_LIST_BYTES};
 	int64_t got = vx_io_sys(p->io, &s);
@@ -134,13 +147,16 @@ static int move_listed(struct parent *p, int from_fd, int fd, char *list, const 
 		if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
 			continue;
 		r = vx_io_stat_at(p->io, from_fd, e->name, &st);
-		r = r < 0 ? vx_fail_set(f, r, "stat", "%s", path) : move(p, from_fd, e->name, fd, e->name, S_ISDIR(st.st_mode), path, f);
+		r = r < 0 ? vx_fail_set(f, r, "stat", "%s", path)
+			  : move(p, from_fd, e->name, fd, e->name, S_ISDIR(st.st_mode), path, f);
 	}
 	return r;
 }
 
-/* A directory has come where none was when the restore was planned: another task's, or one that a command works in. What was staged goes into it. */
-static int merge(struct parent *p, int from_fd, const char *from, int fd, const char *name, const char *path, struct vx_fail *f)
+/* A directory has come where none was when the restore was planned: another task's, or one that a
+ * command works in. What was staged goes into it. */
+static int merge(struct parent *p, int from_fd, const char *from, int fd, const char *name,
+	const char *path, struct vx_fail *f)
 {
 	int a = vx_io_open_at(p->io, from_fd, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	int b = vx_io_open_at(p->io, fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -157,20 +173,29 @@ static int merge(struct parent *p, int from_fd, const char *from, int fd, const 
 	return r;
 }
 
-/* A file takes the place of what is there. A directory never does: somebody may be at work in it, even when it is empty. */
-static int move(struct parent *p, int from_fd, const char *from, int fd, const char *name, bool dir, const char *path, struct vx_fail *f)
+/* A file takes the place of what is there. A directory never does: somebody may be at work in it,
+ * even when it is empty. */
+static int move(struct parent *p, int from_fd, const char *from, int fd, const char *name, bool dir,
+	const char *path, struct vx_fail *f)
 {
-	struct vx_io_step s = {.op = VX_IO_RENAME, .dirfd = from_fd, .path = from, .dirfd2 = fd, .path2 = name, .flags = dir ? RENAME_NOREPLACE : 0};
+	struct vx_io_step s = {.op = VX_IO_RENAME,
+		.dirfd = from_fd,
+		.path = from,
+		.dirfd2 = fd,
+		.path2 = name,
+		.flags = dir ? RENAME_NOREPLACE : 0};
 	struct stat st;
 	mode_t mode = 0;
 	int r = (int)vx_io_sys(p->io, &s);
 	if (r == -EACCES && make_writable(p->io, fd, &mode))
 		r = (int)vx_io_sys(p->io, &s);
-	if (dir && r == -EINVAL && vx_io_stat_at(p->io, fd, name, &st) == -ENOENT) { /* a file system that knows no such rename */
+	/* a file system that knows no such rename */
+	if (dir && r == -EINVAL && vx_io_stat_at(p->io, fd, name, &st) == -ENOENT) {
 		s.flags = 0;
 		r = (int)vx_io_sys(p->io, &s);
 	}
-	bool taken = r == -EISDIR || r == -ENOTDIR || r == -ENOTEMPTY || r == -EEXIST || (dir && r == -EINVAL);
+	bool taken = r == -EISDIR || r == -ENOTDIR || r == -ENOTEMPTY || r == -EEXIST ||
+		     (dir && r == -EINVAL);
 	if (taken && dir && vx_io_stat_at(p->io, fd, name, &st) == 0 && S_ISDIR(st.st_mode)) {
 		r = merge(p, from_fd, from, fd, name, path, f);
 		give_back_mode(p->io, fd, mode);
@@ -188,7 +213,8 @@ static int move(struct parent *p, int from_fd, const char *from, int fd, const c
 	return r < 0 ? whose(p->io, fd, name, r, "rename", path, f) : 0;
 }
 
-static int place(struct parent *p, int stage_fd, const struct vx_op *op, bool again, struct vx_fail *f)
+static int place(
+	struct parent *p, int stage_fd, const struct vx_op *op, bool again, struct vx_fail *f)
 {
 	const char *name;
 	struct stat st;
@@ -213,7 +239,8 @@ static int set_mode(struct parent *p, const struct vx_op *op, struct vx_fail *f)
 	return r < 0 ? vx_fail_set(f, r, "chmod", "%s", op->path) : 0;
 }
 
-int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_plan_ops *ops, bool again, struct vx_fail *f)
+int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_plan_ops *ops,
+	bool again, struct vx_fail *f)
 {
 	struct parent p = {.io = io, .root_fd = root_fd, .fd = -1};
 	int r = 0;
@@ -242,7 +269,8 @@ int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_pl
 
 /* ---- the journal ---- */
 
-/* One line per operation, its strings NUL-terminated since names may hold newlines, and a digest of it all at the end. */
+/* One line per operation, its strings NUL-terminated since names may hold newlines, and a digest of
+ * it all at the end. */
 static void encode(const struct vx_plan_ops *p, struct vx_buf *b)
 {
 	vx_buf_add(b, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC);
@@ -269,7 +297,8 @@ static int write_new(struct vx_io *io, int root_fd, const char *path, const stru
 	return r;
 }
 
-int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p, struct vx_fail *f)
+int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p,
+	struct vx_fail *f)
 {
 	char tmp[96], path[96];
 	struct vx_buf b = VX_BUF(VX_JOURNAL_MAX_BYTES);

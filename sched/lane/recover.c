@@ -1,8 +1,11 @@
-/* After a crash: restores whose journal was written are completed, what was merely staged is dropped.
+/* After a crash: restores whose journal was written are completed, what was merely staged is
+ * dropped.
  *
- * What lies below .vx is believed no further than it is ours: its directories are entered by descriptor and never through a link, a journal is a plain file that says
- * nothing but what a restore writes there, and what it places comes out of its own stage directory, by the names that a stage has. Where things are placed
- * is bounded as in any restore: beneath the root, through no link, and never in .git or .vx. */
+ * What lies below .vx is believed no further than it is ours: its directories are entered by
+ * descriptor and never through a link, a journal is a plain file that says nothing but what a
+ * restore writes there, and what it places comes out of its own stage directory, by the names that
+ * a stage has. Where things are placed is bounded as in any restore: beneath the root, through no
+ * link, and never in .git or .vx. */
 #include "lane_int.h"
 
 #include "vx/err.h"
@@ -24,7 +27,8 @@ static uint32_t u32le(const char *p)
 	return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-/* What a restore places is numbered within its stage (stage.c): a name of digits, and no path. Everything else has none. */
+/* What a restore places is numbered within its stage (stage.c): a name of digits, and no path.
+ * Everything else has none. */
 static bool stage_ok(char kind, const char *stage)
 {
 	size_t n = strlen(stage);
@@ -35,7 +39,9 @@ static bool stage_ok(char kind, const char *stage)
 
 static bool mode_ok(char kind, uint32_t mode)
 {
-	return kind == OP_PLACE ? !mode || mode == S_IFDIR : kind == OP_MODE ? mode <= 07777 : !mode;
+	return kind == OP_PLACE  ? !mode || mode == S_IFDIR
+	       : kind == OP_MODE ? mode <= 07777
+				 : !mode;
 }
 
 /* Strings of the operations point into b. -EBADMSG: not whole. */
@@ -55,8 +61,10 @@ static int decode(const struct vx_buf *b, struct vx_plan_ops *p)
 		char kind = at[0];
 		uint32_t mode = u32le(at + 1);
 		const char *path = at + 5, *stage = memchr(path, '\0', (size_t)(end - path));
-		const char *stop = stage && ++stage < end ? memchr(stage, '\0', (size_t)(end - stage)) : NULL;
-		if (!stop || !kind || !strchr("DPMR", kind) || !vx_tar_path_ok(path) || !stage_ok(kind, stage) || !mode_ok(kind, mode))
+		const char *stop =
+			stage && ++stage < end ? memchr(stage, '\0', (size_t)(end - stage)) : NULL;
+		if (!stop || !kind || !strchr("DPMR", kind) || !vx_tar_path_ok(path) ||
+			!stage_ok(kind, stage) || !mode_ok(kind, mode))
 			return -EBADMSG;
 		vx_ops_add(p, (enum vx_op_kind)kind, path, stage, mode);
 		at = stop + 1;
@@ -98,10 +106,13 @@ static int on_journal(void *arg, int dir_fd, const char *name)
 	if (r == 0)
 		r = decode(&b, &ops);
 	if (r == 0) {
-		int stage_fd = k->stages_fd < 0 ? -1 : vx_open(k->stages_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		int stage_fd = k->stages_fd < 0 ? -1
+						: vx_open(k->stages_fd, name,
+							  O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 		if (stage_fd >= 0) {
 			VX_POINT("recover.begin");
-			/* What cannot be completed is found by the next check of that task, and named there. */
+			/* What cannot be completed is found by the next check of that task, and
+			 * named there. */
 			vx_ops_apply(k->io, k->root_fd, stage_fd, &ops, true, &f);
 		}
 		vx_close(stage_fd);
@@ -119,7 +130,8 @@ static int on_journal(void *arg, int dir_fd, const char *name)
 	return r;
 }
 
-/* A directory of ours below .vx. What stands in its place, a link above all, is none and goes; what a link leads to is left alone. */
+/* A directory of ours below .vx. What stands in its place, a link above all, is none and goes; what
+ * a link leads to is left alone. */
 static int open_own(int vx_fd, const char *dir)
 {
 	int fd = vx_open(vx_fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -152,8 +164,9 @@ static int on_stage(void *arg, int dir_fd, const char *name)
 	return 0;
 }
 
-/* What was being written beside, to be renamed: the plan (key/snapshot.c), other files (vx_write_file_atomic), and the file that time stamps are tried on. A run that
- * writes such a file just now without the lock merely does not keep it. */
+/* What was being written beside, to be renamed: the plan (key/snapshot.c), other files
+ * (vx_write_file_atomic), and the file that time stamps are tried on. A run that writes such a file
+ * just now without the lock merely does not keep it. */
 static int on_own(void *arg, int dir_fd, const char *name)
 {
 	size_t n = strlen(name);
@@ -166,7 +179,8 @@ static int on_own(void *arg, int dir_fd, const char *name)
 
 static int recover(struct recovery *k)
 {
-	int own = vx_open(k->vx_fd, ".", O_RDONLY | O_DIRECTORY, 0), journals = open_own(k->vx_fd, "journal"), r = 0;
+	int own = vx_open(k->vx_fd, ".", O_RDONLY | O_DIRECTORY, 0),
+	    journals = open_own(k->vx_fd, "journal"), r = 0;
 	k->stages_fd = open_own(k->vx_fd, "stage");
 	if (journals >= 0)
 		r = each(journals, on_journal, k);
@@ -189,7 +203,8 @@ int vx_lane_recover(const char *root, struct vx_err *err)
 	int vx_fd = vx_open(root_fd, ".vx", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	int r = 0;
 	if (vx_fd >= 0) {
-		struct recovery k = {.io = vx_io_blocking_new(), .root_fd = root_fd, .vx_fd = vx_fd, .err = err};
+		struct recovery k = {
+			.io = vx_io_blocking_new(), .root_fd = root_fd, .vx_fd = vx_fd, .err = err};
 		r = recover(&k);
 		vx_io_free(k.io);
 	}

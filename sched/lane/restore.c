@@ -1,5 +1,6 @@
-/* Restoring one entry: its artifact is read and verified while what is not yet right on disk is staged under .vx/stage; only then is anything replaced. Where a whole
- * directory is missing it is staged as a tree and put in place by one rename. */
+/* Restoring one entry: its artifact is read and verified while what is not yet right on disk is
+ * staged under .vx/stage; only then is anything replaced. Where a whole directory is missing it is
+ * staged as a tree and put in place by one rename. */
 #include "restore_int.h"
 
 #include <errno.h>
@@ -8,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPARE_BYTES (16U << 20) /* a file up to this is held in memory and compared with what is on disk; a larger one is written anew */
-#define HOLE_BYTES 4096U          /* zeros from this many on become holes */
+/* a file up to this is held in memory and compared with what is on disk; a larger one is written
+ * anew */
+#define COMPARE_BYTES (16U << 20)
+#define HOLE_BYTES 4096U /* zeros from this many on become holes */
 
 static int bad(struct restoring *r, const char *what)
 {
@@ -35,15 +38,22 @@ static int dir_member(struct restoring *r)
 static int link_member(struct restoring *r)
 {
 	struct vx_io *io = r->h->io;
-	if (r->disk && r->disk->target && strcmp(r->disk->target, r->m.target) == 0 && r->disk->seen.mtime_ns == r->m.mtime_ns)
+	if (r->disk && r->disk->target && strcmp(r->disk->target, r->m.target) == 0 &&
+		r->disk->seen.mtime_ns == r->m.mtime_ns)
 		return 0;
 	int k = vx_stage_member(r);
 	if (k < 0)
 		return k;
-	struct vx_io_step s = {.op = VX_IO_SYMLINK, .dirfd = r->stage_fd, .path = r->stage_path, .path2 = r->m.target};
+	struct vx_io_step s = {.op = VX_IO_SYMLINK,
+		.dirfd = r->stage_fd,
+		.path = r->stage_path,
+		.path2 = r->m.target};
 	k = (int)vx_io_sys(io, &s);
 	if (k == 0) {
-		s = (struct vx_io_step){.op = VX_IO_TIMES, .dirfd = r->stage_fd, .path = r->stage_path, .mtime_ns = r->m.mtime_ns};
+		s = (struct vx_io_step){.op = VX_IO_TIMES,
+			.dirfd = r->stage_fd,
+			.path = r->stage_path,
+			.mtime_ns = r->m.mtime_ns};
 		k = (int)vx_io_sys(io, &s);
 	}
 	if (k == 0)
@@ -57,7 +67,8 @@ static int open_staged(struct restoring *r)
 	int k = vx_stage_member(r);
 	if (k < 0)
 		return k;
-	r->fd = vx_io_open_at(r->h->io, r->stage_fd, r->stage_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, (r->m.mode & 0777) | 0200);
+	r->fd = vx_io_open_at(r->h->io, r->stage_fd, r->stage_path,
+		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, (r->m.mode & 0777) | 0200);
 	VX_POINT("restore.file_staged");
 	return r->fd < 0 ? vx_fail_set(r->f, r->fd, "create", "%s", r->path) : 0;
 }
@@ -66,18 +77,21 @@ static int open_staged(struct restoring *r)
 static bool known_same(const struct restoring *r)
 {
 	uint32_t i = vx_map_gets(&r->known, r->path);
-	return i != VX_MAP_NONE && vx_seen_equal(&r->known_v[i], &r->disk->seen) && !vx_seen_racy(r->snap, &r->known_v[i]);
+	return i != VX_MAP_NONE && vx_seen_equal(&r->known_v[i], &r->disk->seen) &&
+	       !vx_seen_racy(r->snap, &r->known_v[i]);
 }
 
 static int file_member(struct restoring *r)
 {
 	const struct vx_out *d = r->disk;
-	bool may =
-		d && S_ISREG(d->seen.mode) && d->seen.size == r->m.size && (d->seen.mode & 07777) == r->m.mode && d->seen.mtime_ns == r->m.mtime_ns;
+	bool may = d && S_ISREG(d->seen.mode) && d->seen.size == r->m.size &&
+		   (d->seen.mode & 07777) == r->m.mode && d->seen.mtime_ns == r->m.mtime_ns;
 	r->off = 0;
 	r->hole = false;
 	vx_buf_clear(&r->hold);
-	r->how = may && known_same(r) ? H_SKIP : may && d->nlink == 1 && r->m.size <= COMPARE_BYTES ? H_COMPARE : H_WRITE;
+	r->how = may && known_same(r)                                 ? H_SKIP
+		 : may && d->nlink == 1 && r->m.size <= COMPARE_BYTES ? H_COMPARE
+								      : H_WRITE;
 	return r->how == H_WRITE ? open_staged(r) : 0;
 }
 
@@ -100,10 +114,12 @@ static int on_member(void *arg, const struct vx_tar_member *m)
 	if (m->target)
 		r->m.target = vx_arena_strdup(&r->a, m->target);
 	const char *slash = strrchr(r->path, '/');
-	uint32_t up = slash ? vx_map_get(&r->dir_members, r->path, (size_t)(slash - r->path)) : VX_MAP_NONE;
+	uint32_t up = slash ? vx_map_get(&r->dir_members, r->path, (size_t)(slash - r->path))
+			    : VX_MAP_NONE;
 	if (up != VX_MAP_NONE)
 		r->dirs_v[up].has_child = true;
-	if (!vx_map_put(&r->members, r->path, strlen(r->path), 0)) /* of files and links: their place in outs_v */
+	if (!vx_map_put(&r->members, r->path, strlen(r->path),
+		    0)) /* of files and links: their place in outs_v */
 		return bad(r, "its artifact names a path twice");
 	if (m->type == VX_TAR_DIR)
 		return dir_member(r);
@@ -168,12 +184,14 @@ static int finish_file(struct restoring *r)
 static bool disk_holds(struct restoring *r)
 {
 	struct vx_io *io = r->h->io;
-	int fd = vx_io_open_beneath(io, r->h->l->root_fd, r->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	int fd = vx_io_open_beneath(
+		io, r->h->l->root_fd, r->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
 	size_t n = r->hold.len;
 	char *p = vx_xmalloc(n + 1);
-	bool same = vx_io_read_at(io, fd, p, n + 1, 0) == (int64_t)n && (!n || memcmp(p, r->hold.data, n) == 0);
+	bool same = vx_io_read_at(io, fd, p, n + 1, 0) == (int64_t)n &&
+		    (!n || memcmp(p, r->hold.data, n) == 0);
 	free(p);
 	vx_io_close_fd(io, fd);
 	return same;
@@ -203,7 +221,8 @@ static int unzip_sink(void *arg, const void *p, size_t n)
 	return vx_tar_feed(arg, p, n);
 }
 
-/* The bytes of the artifact through digest, zstd and tar. A small one is verified before it is looked into. */
+/* The bytes of the artifact through digest, zstd and tar. A small one is verified before it is
+ * looked into. */
 static int read_artifact(struct restoring *r, int fd, uint64_t from, struct vx_tar_reader *tar)
 {
 	struct vx_hand *h = r->h;
@@ -229,7 +248,8 @@ static int read_artifact(struct restoring *r, int fd, uint64_t from, struct vx_t
 		if (want == size) {
 			vx_sha256_done(&sha, &d);
 			if (!vx_digest_equal(&d, &r->j->entry.artifact))
-				return bad(r, "its artifact does not have the bytes that were saved");
+				return bad(
+					r, "its artifact does not have the bytes that were saved");
 		}
 		r->f->code = 0;
 		int k = vx_unzip_feed(h->unzip, buf, want, &done, unzip_sink, tar);
@@ -254,7 +274,8 @@ static int open_artifact(struct restoring *r)
 		vx_segment_path(e->segment, path);
 	else
 		vx_artifact_path(&e->artifact, VX_SUFFIX_TAR, path);
-	int fd = vx_io_open_at(r->h->io, e->segment ? s->dir_fd : s->a_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	int fd = vx_io_open_at(r->h->io, e->segment ? s->dir_fd : s->a_fd, path,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT)
 		return bad(r, "its artifact is missing");
 	if (fd < 0)
@@ -263,7 +284,8 @@ static int open_artifact(struct restoring *r)
 	r->ret->file_seen = k == 0;
 	if (k < 0)
 		vx_fail_set(r->f, k, "stat", "its artifact");
-	else if (e->segment ? (uint64_t)st->st_size < e->offset + e->artifact_bytes : (uint64_t)st->st_size != e->artifact_bytes)
+	else if (e->segment ? (uint64_t)st->st_size < e->offset + e->artifact_bytes
+			    : (uint64_t)st->st_size != e->artifact_bytes)
 		k = bad(r, "its artifact has another size than was saved");
 	if (k == 0)
 		return fd;
@@ -290,7 +312,8 @@ static int fetch(struct restoring *r)
 
 /* ---- afterwards ---- */
 
-/* Directories of the entry: those that are outputs by themselves must be there; staged ones get their modes, the deepest first. */
+/* Directories of the entry: those that are outputs by themselves must be there; staged ones get
+ * their modes, the deepest first. */
 static int finish_dirs(struct restoring *r)
 {
 	for (uint32_t i = 0; i < r->n_dirs; i++) {
@@ -309,10 +332,13 @@ static int finish_dirs(struct restoring *r)
 		const struct dir_place *p = &r->places_v[i];
 		if (p->state != STAGED || p->mode == (p->made & ~r->h->l->umask))
 			continue;
-		int fd = vx_io_open_at(r->h->io, r->stage_fd, p->stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		/* One without write permission could not be renamed by a plain user: it is finished in place. */
+		int fd = vx_io_open_at(
+			r->h->io, r->stage_fd, p->stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		/* One without write permission could not be renamed by a plain user: it is finished
+		 * in place. */
 		bool later = p->top && !(p->mode & 0200);
-		struct vx_io_step s = {.op = VX_IO_CHMOD, .fd = fd, .mode = later ? p->mode | 0200 : p->mode};
+		struct vx_io_step s = {
+			.op = VX_IO_CHMOD, .fd = fd, .mode = later ? p->mode | 0200 : p->mode};
 		int k = fd < 0 ? fd : (int)vx_io_sys(r->h->io, &s);
 		vx_io_close_fd(r->h->io, fd);
 		if (k < 0)
@@ -333,16 +359,21 @@ static void find_extras(struct restoring *r)
 	struct vx_map thinned = {0}; /* directories out of which something goes */
 	for (uint32_t i = 0; i < r->w->n_outs; i++) {
 		const struct vx_out *o = &r->w->outs[i];
-		if (vx_map_gets(&r->members, o->seen.path) != VX_MAP_NONE || (l->o.tracked && l->o.tracked(l->o.arg, o->seen.path)))
+		if (vx_map_gets(&r->members, o->seen.path) != VX_MAP_NONE ||
+			(l->o.tracked && l->o.tracked(l->o.arg, o->seen.path)))
 			continue;
-		vx_ops_add(&r->removing, S_ISDIR(o->seen.mode) ? OP_EMPTY : OP_REMOVE, o->seen.path, NULL, 0);
-		for (const char *slash = strchr(o->seen.path, '/'); slash; slash = strchr(slash + 1, '/'))
+		vx_ops_add(&r->removing, S_ISDIR(o->seen.mode) ? OP_EMPTY : OP_REMOVE, o->seen.path,
+			NULL, 0);
+		for (const char *slash = strchr(o->seen.path, '/'); slash;
+			slash = strchr(slash + 1, '/'))
 			vx_map_put(&thinned, o->seen.path, (size_t)(slash - o->seen.path), 1);
 	}
 	for (uint32_t i = r->w->n_dirs; thinned.n && i-- > 0;) {
 		const struct vx_seen *d = &r->w->dirs[i];
-		bool empties = S_ISDIR(d->mode) && *d->path && vx_map_get(&thinned, d->path, d->len) != VX_MAP_NONE;
-		if (empties && vx_map_gets(&r->members, d->path) == VX_MAP_NONE && vx_outputs_match(&r->j->outputs, d->path))
+		bool empties = S_ISDIR(d->mode) && *d->path &&
+			       vx_map_get(&thinned, d->path, d->len) != VX_MAP_NONE;
+		if (empties && vx_map_gets(&r->members, d->path) == VX_MAP_NONE &&
+			vx_outputs_match(&r->j->outputs, d->path))
 			vx_ops_add(&r->removing, OP_EMPTY, d->path, NULL, 0);
 	}
 	vx_map_free(&thinned);
@@ -356,7 +387,8 @@ static int replace(struct restoring *r)
 	const struct vx_plan_ops *parts[] = {&r->removing, &r->placing, &r->modes};
 	for (int k = 0; k < 3; k++)
 		for (uint32_t i = 0; i < parts[k]->n; i++)
-			vx_ops_add(&all, parts[k]->v[i].kind, parts[k]->v[i].path, parts[k]->v[i].stage, parts[k]->v[i].mode);
+			vx_ops_add(&all, parts[k]->v[i].kind, parts[k]->v[i].path,
+				parts[k]->v[i].stage, parts[k]->v[i].mode);
 	/* One operation is atomic by itself. */
 	bool journal = all.n > 1;
 	int k = journal ? vx_stage_open(r) : 0;
@@ -389,7 +421,8 @@ static void load_known(struct restoring *r)
 	}
 }
 
-/* Is this what the artifact has? Whoever writes to an output leaves another time in it than the artifact's. */
+/* Is this what the artifact has? Whoever writes to an output leaves another time in it than the
+ * artifact's. */
 static bool as_saved(const struct restoring *r, const struct vx_out *o)
 {
 	if (S_ISDIR(o->seen.mode))
@@ -400,7 +433,8 @@ static bool as_saved(const struct restoring *r, const struct vx_out *o)
 	const struct vx_tar_member *m = &r->outs_v[i];
 	if (m->type == VX_TAR_LINK)
 		return o->target && strcmp(o->target, m->target) == 0;
-	return S_ISREG(o->seen.mode) && o->seen.size == m->size && (o->seen.mode & 07777) == m->mode && o->seen.mtime_ns == m->mtime_ns;
+	return S_ISREG(o->seen.mode) && o->seen.size == m->size &&
+	       (o->seen.mode & 07777) == m->mode && o->seen.mtime_ns == m->mtime_ns;
 }
 
 static void note_staged(struct restoring *r)
@@ -408,10 +442,12 @@ static void note_staged(struct restoring *r)
 	r->after.known &= r->placing.n && !r->removing.n && !r->modes.n;
 	for (uint32_t i = 0; i < r->n_places; i++)
 		if (r->places_v[i].state == STAGED)
-			vx_after_staged(&r->after, r->h, r->places_v[i].path, r->stage_fd, r->places_v[i].stage);
+			vx_after_staged(&r->after, r->h, r->places_v[i].path, r->stage_fd,
+				r->places_v[i].stage);
 }
 
-/* Directories as they are now: those placed, and where nothing was found and nothing was placed. One that has come from elsewhere meanwhile is not known. */
+/* Directories as they are now: those placed, and where nothing was found and nothing was placed.
+ * One that has come from elsewhere meanwhile is not known. */
 static void note_placed(struct restoring *r)
 {
 	for (uint32_t i = 0; i < r->n_places && r->after.known; i++)
@@ -426,7 +462,8 @@ static void note_placed(struct restoring *r)
 	}
 }
 
-/* What is there now, to compare with next time: kept only if it is the entry and nothing else, since others may write there meanwhile. */
+/* What is there now, to compare with next time: kept only if it is the entry and nothing else,
+ * since others may write there meanwhile. */
 static int look_again(struct restoring *r)
 {
 	struct vx_walk w;
@@ -451,10 +488,18 @@ static bool nothing_to_do(const struct restoring *r)
 	return !r->removing.n && !r->placing.n && !r->modes.n;
 }
 
-int vx_restore_entry(
-	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f)
+int vx_restore_entry(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w,
+	const struct vx_snap *snap, struct vx_restored *ret, struct vx_fail *f)
 {
-	struct restoring r = {.h = h, .j = j, .w = w, .snap = snap, .f = f, .ret = ret, .stage_fd = -1, .fd = -1, .hold = VX_BUF(SIZE_MAX / 2)};
+	struct restoring r = {.h = h,
+		.j = j,
+		.w = w,
+		.snap = snap,
+		.f = f,
+		.ret = ret,
+		.stage_fd = -1,
+		.fd = -1,
+		.hold = VX_BUF(SIZE_MAX / 2)};
 	load_known(&r);
 	vx_after_begin(&r.after, w, &j->outputs);
 	VX_POINT("restore.begin");

@@ -1,4 +1,5 @@
-/* A restore under way: what restore.c (the entry, member by member) and stage.c (where its files wait, and where they will go) share. */
+/* A restore under way: what restore.c (the entry, member by member) and stage.c (where its files
+ * wait, and where they will go) share. */
 #ifndef VX_LANE_RESTORE_INT_H
 #define VX_LANE_RESTORE_INT_H
 
@@ -61,7 +62,8 @@ struct restoring {
 	bool hole;
 };
 
-/* Opens the directory of this thread below .vx/stage as r->stage_fd; made once, it is empty again after each restore that went well. */
+/* Opens the directory of this thread below .vx/stage as r->stage_fd; made once, it is empty again
+ * after each restore that went well. */
 int vx_stage_open(struct restoring *r);
 /* What the directory path[0..n) is and will be; n 0: the root. One that is missing is staged. */
 int vx_stage_find(struct restoring *r, const char *path, size_t n, struct dir_place *ret);

@@ -1,4 +1,5 @@
-/* Saving: outputs are found and read, the inputs are looked at once more, and what was read becomes an artifact and a row. */
+/* Saving: outputs are found and read, the inputs are looked at once more, and what was read becomes
+ * an artifact and a row. */
 #include "lane_int.h"
 
 #include "vx/fd.h"
@@ -17,17 +18,21 @@ static bool try_stamps(struct vx_hand *h)
 {
 	char name[64];
 	snprintf(name, sizeof name, ".vx/stamp-%d", (int)getpid());
-	int fd = vx_io_open_at(h->io, h->l->root_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	int fd = vx_io_open_at(
+		h->io, h->l->root_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
 	struct timespec last = {0};
 	bool fine = true;
 	for (int i = 0; i < 4 && fine; i++) {
 		struct stat st;
-		fine = vx_io_write_at(h->io, fd, "x", 1, 0) == 0 && vx_io_stat_fd(h->io, fd, &st) == 0;
+		fine = vx_io_write_at(h->io, fd, "x", 1, 0) == 0 &&
+		       vx_io_stat_fd(h->io, fd, &st) == 0;
 		if (fine && i) {
-			int64_t d = (st.st_ctim.tv_sec - last.tv_sec) * 1000000000LL + st.st_ctim.tv_nsec - last.tv_nsec;
-			fine = d > 0 && (i == 1 || d < 900000); /* a tick of a coarse clock takes a millisecond or more */
+			int64_t d = (st.st_ctim.tv_sec - last.tv_sec) * 1000000000LL +
+				    st.st_ctim.tv_nsec - last.tv_nsec;
+			/* a tick of a coarse clock takes a millisecond or more */
+			fine = d > 0 && (i == 1 || d < 900000);
 		}
 		if (fine)
 			last = st.st_ctim;
@@ -59,17 +64,21 @@ static int refuse(const struct vx_walk *w, struct vx_fail *f)
 {
 	if (w->through_link) {
 		vx_fail_set(f, -ELOOP, "walk", "%s", w->through_link);
-		snprintf(f->text, sizeof f->text, "the outputs lie behind the symbolic link %.400s, and links are not followed", w->through_link);
+		snprintf(f->text, sizeof f->text,
+			"the outputs lie behind the symbolic link %.400s, and links are not followed",
+			w->through_link);
 		return -ELOOP;
 	}
 	for (uint32_t i = 0; i < w->n_outs; i++) {
 		const struct vx_out *o = &w->outs[i];
 		mode_t m = o->seen.mode;
-		const char *what = o->tree_link                             ? "is a symbolic link in place of a directory, and links are not followed"
-				   : S_ISREG(m) || S_ISLNK(m) || S_ISDIR(m) ? NULL
-				   : S_ISFIFO(m)                            ? "is a FIFO"
-				   : S_ISSOCK(m)                            ? "is a socket"
-									    : "is a device";
+		const char *what =
+			o->tree_link
+				? "is a symbolic link in place of a directory, and links are not followed"
+			: S_ISREG(m) || S_ISLNK(m) || S_ISDIR(m) ? NULL
+			: S_ISFIFO(m)                            ? "is a FIFO"
+			: S_ISSOCK(m)                            ? "is a socket"
+								 : "is a device";
 		if (!what)
 			continue;
 		vx_fail_set(f, -EOPNOTSUPP, "walk", "%s", o->seen.path);
@@ -83,7 +92,8 @@ static int refuse(const struct vx_walk *w, struct vx_fail *f)
 static int same_as_walked(struct vx_hand *h, const struct vx_walk *w, struct vx_fail *f)
 {
 	for (uint32_t i = 0; i < w->n_outs + w->n_dirs; i++) {
-		const struct vx_seen *e = i < w->n_outs ? &w->outs[i].seen : &w->dirs[i - w->n_outs];
+		const struct vx_seen *e =
+			i < w->n_outs ? &w->outs[i].seen : &w->dirs[i - w->n_outs];
 		struct vx_seen now = {0};
 		struct stat st;
 		int r = vx_io_stat_at(h->io, h->l->root_fd, *e->path ? e->path : ".", &st);
@@ -95,20 +105,25 @@ static int same_as_walked(struct vx_hand *h, const struct vx_walk *w, struct vx_
 			return vx_fail_set(f, r, "stat", "%s", e->path);
 		if (i >= w->n_outs && !S_ISDIR(e->mode) && !S_ISDIR(now.mode))
 			continue;
-		/* A directory that merely leads to the outputs may change beside them; what it may not do is become another. */
-		bool ok = i < w->n_outs ? vx_seen_equal(e, &now) : e->ino == now.ino && e->mode == now.mode;
+		/* A directory that merely leads to the outputs may change beside them; what it may
+		 * not do is become another. */
+		bool ok = i < w->n_outs ? vx_seen_equal(e, &now)
+					: e->ino == now.ino && e->mode == now.mode;
 		if (!ok)
-			return vx_fail_set(f, -EBUSY, "read", "%s changed while it was read", e->path);
+			return vx_fail_set(
+				f, -EBUSY, "read", "%s changed while it was read", e->path);
 	}
 	return 0;
 }
 
-static int make_log(struct vx_hand *h, const struct vx_save_req *q, struct vx_row *row, struct vx_buf *hold, struct vx_fail *f)
+static int make_log(struct vx_hand *h, const struct vx_save_req *q, struct vx_row *row,
+	struct vx_buf *hold, struct vx_fail *f)
 {
 	if (!q->log_bytes)
 		return 0;
 	if (q->log_bytes > VX_LOG_MAX_BYTES)
-		return vx_fail_set(f, -EFBIG, "log", "a log of %zu bytes (the limit is %u)", q->log_bytes, VX_LOG_MAX_BYTES);
+		return vx_fail_set(f, -EFBIG, "log", "a log of %zu bytes (the limit is %u)",
+			q->log_bytes, VX_LOG_MAX_BYTES);
 	row->log_bytes = q->log_bytes;
 	row->log = q->log;
 	row->log_n = q->log_bytes;
@@ -138,8 +153,8 @@ static int make_log(struct vx_hand *h, const struct vx_save_req *q, struct vx_ro
 }
 
 /* The row, its snapshot, and off to the committer. */
-static int send_row(
-	struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_pack *p, const struct vx_snap *head, struct vx_fail *f)
+static int send_row(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w,
+	const struct vx_pack *p, const struct vx_snap *head, struct vx_fail *f)
 {
 	const struct vx_save_req *q = &j->save;
 	struct vx_row row = {
@@ -202,16 +217,22 @@ static int recheck(struct vx_hand *h, const struct vx_job *j, struct vx_fail *f)
 	char what[512] = "";
 	int r = j->save.recheck ? j->save.recheck(j->save.arg, what, sizeof what) : 0;
 	if (r < 0)
-		return vx_fail_set(f, r, "recheck", "whether its inputs had changed could not be told");
+		return vx_fail_set(
+			f, r, "recheck", "whether its inputs had changed could not be told");
 	if (r > 0) {
 		char text[700];
-		snprintf(text, sizeof text, "%.100s was not saved: its inputs changed while it ran: %s", j->id, what);
-		vx_lane_send(h->l, &(struct vx_lane_event){.kind = VX_LANE_SETTLED, .task = j->task, .moved = true}, NULL, text);
+		snprintf(text, sizeof text,
+			"%.100s was not saved: its inputs changed while it ran: %s", j->id, what);
+		vx_lane_send(h->l,
+			&(struct vx_lane_event){
+				.kind = VX_LANE_SETTLED, .task = j->task, .moved = true},
+			NULL, text);
 	}
 	return r;
 }
 
-static int save_walked(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w, const struct vx_snap *head, struct vx_fail *f)
+static int save_walked(struct vx_hand *h, const struct vx_job *j, const struct vx_walk *w,
+	const struct vx_snap *head, struct vx_fail *f)
 {
 	struct vx_pack p = {.portable = true};
 	int r = refuse(w, f);
@@ -227,7 +248,9 @@ static int save_walked(struct vx_hand *h, const struct vx_job *j, const struct v
 		vx_pack_drop(h, &p);
 		return r;
 	}
-	vx_lane_send(h->l, &(struct vx_lane_event){.kind = VX_LANE_CAPTURED, .task = j->task, .ok = true}, NULL, NULL);
+	vx_lane_send(h->l,
+		&(struct vx_lane_event){.kind = VX_LANE_CAPTURED, .task = j->task, .ok = true},
+		NULL, NULL);
 	VX_POINT("save.captured");
 	if (w->n_outs)
 		r = vx_pack_finish(h, &p, f);
@@ -241,7 +264,9 @@ void vx_do_save(struct vx_hand *h, const struct vx_job *j)
 	struct vx_walk w = {0};
 	struct vx_fail f = {0};
 	struct vx_snap head = {.key = j->save.key, .taken_ns = vx_fs_now_ns()};
-	int r = vx_store_writable(l->o.store) ? 0 : vx_fail_set(&f, -EROFS, "open", "the cache cannot be written");
+	int r = vx_store_writable(l->o.store)
+			? 0
+			: vx_fail_set(&f, -EROFS, "open", "the cache cannot be written");
 	VX_POINT("save.begin");
 	if (r == 0 && !vx_outputs_none(&j->outputs)) {
 		head.fine = vx_lane_fine_stamps(h);
@@ -250,7 +275,9 @@ void vx_do_save(struct vx_hand *h, const struct vx_job *j)
 	}
 	VX_POINT("save.walked");
 	if (r == 0) {
-		uint64_t bytes = vx_pack_bytes(&w), held = bytes > VX_LANE_SMALL_BYTES ? 4ULL * VX_LANE_PIECE_BYTES : 2 * bytes + 4096;
+		uint64_t bytes = vx_pack_bytes(&w), held = bytes > VX_LANE_SMALL_BYTES
+								   ? 4ULL * VX_LANE_PIECE_BYTES
+								   : 2 * bytes + 4096;
 		if (bytes > VX_LANE_SLOW_BYTES || w.n_outs > VX_LANE_SLOW_FILES)
 			vx_lane_slow(h);
 		vx_lane_budget_take(l, held, false);

@@ -1,4 +1,5 @@
-/* Where a restore puts what it unpacks until all of it is there: a directory per thread below .vx/stage. A whole directory that is missing is staged as a tree. */
+/* Where a restore puts what it unpacks until all of it is there: a directory per thread below
+ * .vx/stage. A whole directory that is missing is staged as a tree. */
 #include "restore_int.h"
 
 #include "vx/fd.h"
@@ -22,7 +23,8 @@ int vx_stage_open(struct restoring *r)
 		return 0;
 	}
 	vx_stage_drop(h); /* somebody has removed it */
-	snprintf(h->stage, sizeof h->stage, "%d-%llu", (int)getpid(), (unsigned long long)atomic_fetch_add(&h->l->stage_seq, 1));
+	snprintf(h->stage, sizeof h->stage, "%d-%llu", (int)getpid(),
+		(unsigned long long)atomic_fetch_add(&h->l->stage_seq, 1));
 	snprintf(path, sizeof path, ".vx/stage/%s", h->stage);
 	int k = vx_io_mkdir_at(h->io, h->l->root_fd, path, 0700);
 	if (k == -ENOENT) {
@@ -35,7 +37,8 @@ int vx_stage_open(struct restoring *r)
 	VX_POINT("restore.stage_made");
 	if (k < 0)
 		return vx_fail_set(r->f, k, "stage", "%s", path);
-	h->stage_fd = r->stage_fd = vx_io_open_beneath(h->io, h->l->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	h->stage_fd = r->stage_fd =
+		vx_io_open_beneath(h->io, h->l->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
 	if (r->stage_fd >= 0)
 		return 0;
 	vx_fail_set(r->f, r->stage_fd, "stage", "%s", path);
@@ -56,7 +59,8 @@ void vx_stage_drop(struct vx_hand *h)
 	VX_POINT("restore.stage_dropped");
 }
 
-static struct dir_place *add_place(struct restoring *r, const char *path, size_t n, struct dir_place p)
+static struct dir_place *add_place(
+	struct restoring *r, const char *path, size_t n, struct dir_place p)
 {
 	if (r->n_places == r->cap_places) {
 		r->cap_places = r->cap_places ? r->cap_places * 2 : 16;
@@ -74,24 +78,31 @@ static uint32_t member_mode(const struct restoring *r, const char *path, size_t 
 	return i == VX_MAP_NONE ? 0755 : r->dirs_v[i].mode;
 }
 
-/* Makes a directory in the stage: inside `parent` when that is staged, else as something to be placed. */
-static int stage_dir(struct restoring *r, const char *path, size_t n, const struct dir_place *parent, struct dir_place *ret)
+/* Makes a directory in the stage: inside `parent` when that is staged, else as something to be
+ * placed. */
+static int stage_dir(struct restoring *r, const char *path, size_t n,
+	const struct dir_place *parent, struct dir_place *ret)
 {
 	int k = vx_stage_open(r);
 	if (k < 0)
 		return k;
 	const char *slash = memrchr(path, '/', n), *name = slash ? slash + 1 : path;
 	uint32_t mode = member_mode(r, path, n);
-	*ret = (struct dir_place){.state = STAGED, .mode = mode, .made = (mode | 0700) & 0777, .top = parent->state == AT_HOME};
+	*ret = (struct dir_place){.state = STAGED,
+		.mode = mode,
+		.made = (mode | 0700) & 0777,
+		.top = parent->state == AT_HOME};
 	if (ret->top)
 		ret->stage = vx_arena_printf(&r->a, "%u", r->n_staged++);
 	else
-		ret->stage = vx_arena_printf(&r->a, "%s/%.*s", parent->stage, (int)(path + n - name), name);
+		ret->stage = vx_arena_printf(
+			&r->a, "%s/%.*s", parent->stage, (int)(path + n - name), name);
 	k = vx_io_mkdir_at(r->h->io, r->stage_fd, ret->stage, ret->made);
 	if (k < 0)
 		return vx_fail_set(r->f, k, "mkdir", "%.*s", (int)n, path);
 	if (ret->top)
-		vx_ops_add(&r->placing, OP_PLACE, vx_arena_strndup(&r->a, path, n), ret->stage, S_IFDIR);
+		vx_ops_add(&r->placing, OP_PLACE, vx_arena_strndup(&r->a, path, n), ret->stage,
+			S_IFDIR);
 	VX_POINT("restore.dir_staged");
 	return 0;
 }
@@ -101,7 +112,8 @@ static int in_the_way(struct restoring *r, const char *path, bool link)
 {
 	int k = vx_fail_set(r->f, link ? -ELOOP : -ENOTDIR, "restore", "%s", path);
 	if (link)
-		snprintf(r->f->text, sizeof r->f->text, "%.400s is a symbolic link, and links are not followed", path);
+		snprintf(r->f->text, sizeof r->f->text,
+			"%.400s is a symbolic link, and links are not followed", path);
 	return k;
 }
 
@@ -120,7 +132,8 @@ int vx_stage_find(struct restoring *r, const char *path, size_t n, struct dir_pl
 		struct dir_place p = {.state = AT_HOME};
 		const struct vx_seen *seen = vx_walk_dir(r->w, path, end);
 		int k = 0;
-		/* Where the walk found nothing there may be something by now: placing it would show. */
+		/* Where the walk found nothing there may be something by now: placing it would
+		 * show. */
 		if (ret->state == AT_HOME && !(seen && !seen->mode)) {
 			char dir[VX_MAX_PATH];
 			struct stat st;
@@ -129,14 +142,17 @@ int vx_stage_find(struct restoring *r, const char *path, size_t n, struct dir_pl
 			k = vx_io_stat_at(r->h->io, r->h->l->root_fd, dir, &st);
 			if (k < 0 && k != -ENOENT)
 				return vx_fail_set(r->f, k, "stat", "%s", dir);
-			if (k == 0 && !S_ISDIR(st.st_mode) && !vx_outputs_match(&r->j->outputs, dir))
+			if (k == 0 && !S_ISDIR(st.st_mode) &&
+				!vx_outputs_match(&r->j->outputs, dir))
 				return in_the_way(r, dir, S_ISLNK(st.st_mode));
 			bool here = k == 0 && S_ISDIR(st.st_mode);
 			k = here ? 0 : stage_dir(r, path, end, ret, &p);
 			uint32_t mode = member_mode(r, path, end);
-			if (here && vx_map_get(&r->dir_members, path, end) != VX_MAP_NONE && (st.st_mode & 07777) != mode &&
+			if (here && vx_map_get(&r->dir_members, path, end) != VX_MAP_NONE &&
+				(st.st_mode & 07777) != mode &&
 				vx_outputs_match(&r->j->outputs, dir))
-				vx_ops_add(&r->modes, OP_MODE, vx_arena_strdup(&r->a, dir), NULL, mode);
+				vx_ops_add(&r->modes, OP_MODE, vx_arena_strdup(&r->a, dir), NULL,
+					mode);
 		} else {
 			k = stage_dir(r, path, end, ret, &p);
 		}

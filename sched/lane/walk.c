@@ -1,4 +1,5 @@
-/* What lies where the outputs are declared to lie: one pass that finds outputs, their stats, and the directories that decide about them. */
+/* What lies where the outputs are declared to lie: one pass that finds outputs, their stats, and
+ * the directories that decide about them. */
 #include "lane_int.h"
 
 #include "vx/strs.h"
@@ -34,7 +35,8 @@ const char *vx_outputs_base(const struct vx_outputs *o)
 
 bool vx_outputs_none(const struct vx_outputs *o)
 {
-	return (!o->files || vx_globset_empty(o->files)) && (!o->workspace_files || vx_globset_empty(o->workspace_files));
+	return (!o->files || vx_globset_empty(o->files)) &&
+	       (!o->workspace_files || vx_globset_empty(o->workspace_files));
 }
 
 static bool nested_holds(const struct vx_strs *nested, const char *path)
@@ -83,26 +85,31 @@ static void add_dir(struct walker *k, const char *path, const struct stat *st)
 	}
 }
 
-/* The literal beginning of a wildcard entry: a link there stands for the directory that was meant. */
+/* The literal beginning of a wildcard entry: a link there stands for the directory that was
+ * meant. */
 static bool is_tree_place(const struct walker *k, const char *rel)
 {
 	for (uint32_t i = 0; i < vx_globset_count(k->set); i++)
-		if (strcmp(vx_globset_prefix(k->set, i), rel) == 0 && !vx_globset_literal(k->set, i))
+		if (strcmp(vx_globset_prefix(k->set, i), rel) == 0 &&
+			!vx_globset_literal(k->set, i))
 			return true;
 	return false;
 }
 
-static int add_out(struct walker *k, int dirfd, const char *name, const char *path, const struct stat *st)
+static int add_out(
+	struct walker *k, int dirfd, const char *name, const char *path, const struct stat *st)
 {
 	struct vx_walk *w = k->w;
 	if (w->n_outs == VX_MAX_FILES)
-		return vx_fail_set(k->f, -EFBIG, "walk", "%s: more than %u output files", path, VX_MAX_FILES);
+		return vx_fail_set(
+			k->f, -EFBIG, "walk", "%s: more than %u output files", path, VX_MAX_FILES);
 	if (w->n_outs == w->cap_outs) {
 		w->cap_outs = w->cap_outs ? w->cap_outs * 2 : 16;
 		w->outs = vx_xrealloc(w->outs, w->cap_outs * sizeof *w->outs);
 	}
 	struct vx_out *out = &w->outs[w->n_outs];
-	*out = (struct vx_out){.seen = {.path = vx_arena_strdup(&w->a, path), .len = (uint32_t)strlen(path)},
+	*out = (struct vx_out){
+		.seen = {.path = vx_arena_strdup(&w->a, path), .len = (uint32_t)strlen(path)},
 		.nlink = (uint32_t)st->st_nlink,
 		.uid = st->st_uid,
 		.base_n = (uint32_t)k->base_n};
@@ -112,7 +119,11 @@ static int add_out(struct walker *k, int dirfd, const char *name, const char *pa
 		w->bytes += (uint64_t)st->st_size;
 	if (S_ISLNK(st->st_mode)) {
 		char target[VX_MAX_PATH];
-		struct vx_io_step s = {.op = VX_IO_READLINK, .dirfd = dirfd, .path = name, .buf = target, .n = sizeof target - 1};
+		struct vx_io_step s = {.op = VX_IO_READLINK,
+			.dirfd = dirfd,
+			.path = name,
+			.buf = target,
+			.n = sizeof target - 1};
 		int64_t n = vx_io_sys(k->io, &s);
 		if (n < 0)
 			return vx_fail_set(k->f, (int)n, "readlink", "%s", path);
@@ -138,12 +149,14 @@ static bool is_own(const char *name)
 	return strcmp(name, ".git") == 0 || strcmp(name, ".vx") == 0;
 }
 
-/* One entry `name` of the directory dirfd; path is its root-relative path. st is filled when type is unknown. */
+/* One entry `name` of the directory dirfd; path is its root-relative path. st is filled when type
+ * is unknown. */
 static int visit(struct walker *k, int dirfd, const char *name, const char *path, uint8_t type)
 {
 	struct stat st;
 	const char *rel = path + k->base_n;
-	if (is_own(name)) /* whatever it is: a file of that name stands for a directory elsewhere, and no artifact may hold it */
+	if (is_own(name)) /* whatever it is: a file of that name stands for a directory elsewhere,
+			     and no artifact may hold it */
 		return 0;
 	bool match = vx_globset_match(k->set, rel, strlen(rel));
 	if (type == DT_UNKNOWN || (match && type != DT_DIR)) {
@@ -174,14 +187,16 @@ static int list_names(struct walker *k, int fd, const char *dir, uint32_t *ret_n
 	bool enter = !*rel || vx_globset_may_enter(k->set, rel, strlen(rel));
 	*ret_n = 0;
 	for (;;) {
-		struct vx_io_step s = {.op = VX_IO_LIST, .fd = fd, .buf = k->list, .n = VX_LIST_BYTES};
+		struct vx_io_step s = {
+			.op = VX_IO_LIST, .fd = fd, .buf = k->list, .n = VX_LIST_BYTES};
 		int64_t got = vx_io_sys(k->io, &s);
 		if (got < 0)
 			return vx_fail_set(k->f, (int)got, "list", "%s", *dir ? dir : ".");
 		if (got == 0)
 			return 0;
 		for (int64_t at = 0; at < got;) {
-			const struct vx_dent *e = (const struct vx_dent *)(const void *)(k->list + at);
+			const struct vx_dent *e =
+				(const struct vx_dent *)(const void *)(k->list + at);
 			at += e->reclen;
 			if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
 				continue;
@@ -190,7 +205,8 @@ static int list_names(struct walker *k, int fd, const char *dir, uint32_t *ret_n
 			if (!enter)
 				continue;
 			if (n + len >= sizeof path)
-				return vx_fail_set(k->f, -ENAMETOOLONG, "walk", "%s/%s", dir, e->name);
+				return vx_fail_set(
+					k->f, -ENAMETOOLONG, "walk", "%s/%s", dir, e->name);
 			memcpy(path + n, e->name, len + 1);
 			int r = visit(k, fd, e->name, path, e->type);
 			if (r < 0)
@@ -230,11 +246,12 @@ static int list_dir(struct walker *k, const char *dir)
 		add_dir(k, dir, NULL);
 		return 0;
 	}
-	return fd < 0 ? vx_fail_set(k->f, fd, "open", "%s", *dir ? dir : ".") : list_open(k, dir, fd);
+	return fd < 0 ? vx_fail_set(k->f, fd, "open", "%s", *dir ? dir : ".")
+		      : list_open(k, dir, fd);
 }
 
-/* The directories between the base and a prefix: looked at, since one swapped for a link would change what is meant. *ret_fd: the prefix's parent, -1 when it
- * is not there. */
+/* The directories between the base and a prefix: looked at, since one swapped for a link would
+ * change what is meant. *ret_fd: the prefix's parent, -1 when it is not there. */
 static int open_parents(struct walker *k, char *path, int *ret_fd)
 {
 	struct stat st;
@@ -267,12 +284,13 @@ static int open_parents(struct walker *k, char *path, int *ret_fd)
 	return 0;
 }
 
-/* A prefix that is one name below the base, and that a wildcard follows, is most often a directory or not there: one call says so. False: it is to be looked at
- * step by step. */
+/* A prefix that is one name below the base, and that a wildcard follows, is most often a directory
+ * or not there: one call says so. False: it is to be looked at step by step. */
 static bool walk_at_once(struct walker *k, const char *prefix, const char *path, int *ret)
 {
 	size_t n = strlen(prefix);
-	if (strchr(prefix, '/') || nested_holds(k->nested, path) || !vx_globset_may_enter(k->set, prefix, n))
+	if (strchr(prefix, '/') || nested_holds(k->nested, path) ||
+		!vx_globset_may_enter(k->set, prefix, n))
 		return false;
 	int fd = open_dir(k, path);
 	if (fd < 0 && fd != -ENOENT)
@@ -288,7 +306,8 @@ static int walk_prefix(struct walker *k, const char *prefix, bool literal)
 {
 	char path[VX_MAX_PATH];
 	int fd, r;
-	if ((size_t)snprintf(path, sizeof path, "%s%s%s", k->base, k->base_n && *prefix ? "/" : "", prefix) >= sizeof path)
+	if ((size_t)snprintf(path, sizeof path, "%s%s%s", k->base, k->base_n && *prefix ? "/" : "",
+		    prefix) >= sizeof path)
 		return vx_fail_set(k->f, -ENAMETOOLONG, "walk", "%s/%s", k->base, prefix);
 	if (!*prefix)
 		return push_dir(k, path);
@@ -306,7 +325,8 @@ static int walk_prefix(struct walker *k, const char *prefix, bool literal)
 	} else if (r < 0) {
 		r = vx_fail_set(k->f, r, "stat", "%s", path);
 	} else {
-		r = visit(k, fd, slash ? slash + 1 : path, path, S_ISDIR(st.st_mode) ? DT_DIR : DT_REG);
+		r = visit(k, fd, slash ? slash + 1 : path, path,
+			S_ISDIR(st.st_mode) ? DT_DIR : DT_REG);
 	}
 	vx_io_close_fd(k->io, fd);
 	return r;
@@ -321,7 +341,9 @@ static int look_at_base(struct walker *k)
 	if ((fd == -ELOOP || fd == -ENOTDIR) && !k->w->through_link)
 		k->w->through_link = vx_arena_strdup(&k->w->a, k->base);
 	vx_io_close_fd(k->io, fd);
-	return fd >= 0 || fd == -ELOOP || fd == -ENOTDIR || fd == -ENOENT ? 0 : vx_fail_set(k->f, fd, "open", "%s", k->base);
+	return fd >= 0 || fd == -ELOOP || fd == -ENOTDIR || fd == -ENOENT
+		       ? 0
+		       : vx_fail_set(k->f, fd, "open", "%s", k->base);
 }
 
 static int walk_set(struct walker *k)
@@ -329,7 +351,8 @@ static int walk_set(struct walker *k)
 	int r = 0;
 	for (uint32_t i = 0; i < vx_globset_count(k->set) && r == 0; i++)
 		if (!vx_globset_prefix_covered(k->set, i) && !vx_globset_prefix_own(k->set, i))
-			r = walk_prefix(k, vx_globset_prefix(k->set, i), vx_globset_literal(k->set, i));
+			r = walk_prefix(
+				k, vx_globset_prefix(k->set, i), vx_globset_literal(k->set, i));
 	while (r == 0 && k->n_todo)
 		r = list_dir(k, k->todo[--k->n_todo]);
 	return r < 0 || k->w->n_outs || k->no_link ? r : look_at_base(k);
@@ -366,7 +389,8 @@ void vx_walk_sort(struct vx_walk *w)
 		w->bytes += S_ISREG(w->outs[i].seen.mode) ? w->outs[i].seen.size : 0;
 }
 
-int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outputs *o, struct vx_walk *ret, struct vx_fail *f)
+int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outputs *o,
+	struct vx_walk *ret, struct vx_fail *f)
 {
 	static const struct vx_strs none = {0};
 	struct walker k = {.io = io, .root_fd = root_fd, .root_dev = root_dev, .w = ret, .f = f};
@@ -428,7 +452,8 @@ bool vx_walk_leads(const struct vx_walk *w, const char *path, size_t len)
 {
 	for (uint32_t i = 0; i < w->n_outs; i++) {
 		const struct vx_out *o = &w->outs[i];
-		if (len >= o->base_n && o->seen.len > len && o->seen.path[len] == '/' && memcmp(o->seen.path, path, len) == 0)
+		if (len >= o->base_n && o->seen.len > len && o->seen.path[len] == '/' &&
+			memcmp(o->seen.path, path, len) == 0)
 			return true;
 	}
 	return false;

@@ -14,12 +14,15 @@ bool loop_start_pool(struct loop *l)
 {
 	if (l->pool)
 		return true;
-	if (!l->project_path) { /* also where a hit turned out damaged, after a start that expected nothing to run */
+	/* also where a hit turned out damaged, after a start that expected nothing to run */
+	if (!l->project_path) {
 		loop_env_init(l);
 		l->base_masks = vx_masks_new(l->base_env, (struct vx_strs){0});
 	}
 	struct vx_err err = {0};
-	struct vx_pool_opts po = {.slots = l->worker_slots, .init_path = l->o->init_path, .bwrap_path = l->o->bwrap_path};
+	struct vx_pool_opts po = {.slots = l->worker_slots,
+		.init_path = l->o->init_path,
+		.bwrap_path = l->o->bwrap_path};
 	if (vx_pool_start(&po, &l->pool, &err)) {
 		if (!l->said_no_pool) /* it is tried again for each task */
 			vx_report_warn(l->report, "vx run: no worker can be started: %s", err.what);
@@ -31,11 +34,12 @@ bool loop_start_pool(struct loop *l)
 	return true;
 }
 
-/* A manifest or configuration where a project has it: never removed, even where git does not know it yet and outputs name it. */
+/* A manifest or configuration where a project has it: never removed, even where git does not know
+ * it yet and outputs name it. */
 static bool describes_project(const struct vx_workspace *ws, const char *path)
 {
-	static const char *const names[] = {
-		"package.json", "vx.json", "vx.jsonc", "turbo.json", "turbo.jsonc", "pnpm-workspace.yaml", "vx.workspace.json", "vx.workspace.jsonc"};
+	static const char *const names[] = {"package.json", "vx.json", "vx.jsonc", "turbo.json",
+		"turbo.jsonc", "pnpm-workspace.yaml", "vx.workspace.json", "vx.workspace.jsonc"};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t n = slash ? (size_t)(slash - path) : 0;
 	bool found = false;
@@ -44,13 +48,15 @@ static bool describes_project(const struct vx_workspace *ws, const char *path)
 	if (!found || !n)
 		return found;
 	uint32_t p = vx_workspace_project_at(ws, path);
-	return p != VX_MAP_NONE && strncmp(ws->projects[p].dir, path, n) == 0 && ws->projects[p].dir[n] == 0;
+	return p != VX_MAP_NONE && strncmp(ws->projects[p].dir, path, n) == 0 &&
+	       ws->projects[p].dir[n] == 0;
 }
 
 static bool tracked(void *arg, const char *path)
 {
 	struct loop *l = arg;
-	return (l->keyer && vx_keyer_tracked(l->keyer, path)) || describes_project(&l->plan->ws, path);
+	return (l->keyer && vx_keyer_tracked(l->keyer, path)) ||
+	       describes_project(&l->plan->ws, path);
 }
 
 bool loop_start_lane(struct loop *l)
@@ -58,9 +64,14 @@ bool loop_start_lane(struct loop *l)
 	if (l->lane)
 		return true;
 	struct vx_err err = {0};
-	struct vx_lane_opts lo = {.store = l->store, .root = l->plan->ws.root, .slots = l->slots, .tracked = tracked, .arg = l};
+	struct vx_lane_opts lo = {.store = l->store,
+		.root = l->plan->ws.root,
+		.slots = l->slots,
+		.tracked = tracked,
+		.arg = l};
 	if (vx_lane_new(&lo, &l->lane, &err)) {
-		vx_report_warn(l->report, "vx run: the save and restore lanes cannot be started: %s", err.what);
+		vx_report_warn(l->report,
+			"vx run: the save and restore lanes cannot be started: %s", err.what);
 		l->lane = NULL;
 		return false;
 	}
@@ -68,7 +79,8 @@ bool loop_start_lane(struct loop *l)
 }
 
 /* Most projects of a workspace say the same: equal lists are compiled once. */
-static const struct vx_globset *compile(struct loop *l, struct vx_strs patterns, enum vx_dialect dialect)
+static const struct vx_globset *compile(
+	struct loop *l, struct vx_strs patterns, enum vx_dialect dialect)
 {
 	struct vx_globset *set = NULL;
 	struct vx_err err = {0};
@@ -91,7 +103,8 @@ static const struct vx_globset *compile(struct loop *l, struct vx_strs patterns,
 		l->globs = vx_xrealloc(l->globs, l->cap_globs * sizeof *l->globs);
 	}
 	l->globs[l->n_globs] = vx_globset_empty(set) ? NULL : set;
-	vx_map_put(&l->by_globs, vx_arena_dup(&l->arena, l->globs_key.data, l->globs_key.len), l->globs_key.len, l->n_globs);
+	vx_map_put(&l->by_globs, vx_arena_dup(&l->arena, l->globs_key.data, l->globs_key.len),
+		l->globs_key.len, l->n_globs);
 	return l->globs[l->n_globs++];
 }
 
@@ -104,9 +117,11 @@ const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task)
 		return NULL;
 	if (!t->outputs_known) {
 		t->outputs_known = true;
-		t->outputs = (struct vx_outputs){.files = compile(l, g->decl->cache.out_files, g->decl->dialect),
+		t->outputs = (struct vx_outputs){
+			.files = compile(l, g->decl->cache.out_files, g->decl->dialect),
 			.dir = p->dir,
-			.workspace_files = compile(l, g->decl->cache.out_workspace_files, g->decl->dialect),
+			.workspace_files =
+				compile(l, g->decl->cache.out_workspace_files, g->decl->dialect),
 			.nested = p->nested};
 	}
 	return t->outputs.files || t->outputs.workspace_files ? &t->outputs : NULL;
@@ -128,12 +143,14 @@ static bool is_row_alone(struct loop *l, uint32_t task)
 
 static bool hand_to_lane(struct loop *l, uint32_t task)
 {
-	struct vx_restore_req r = {.task = task, .id = l->g->tasks[task].id, .entry = *l->t[task].entry};
+	struct vx_restore_req r = {
+		.task = task, .id = l->g->tasks[task].id, .entry = *l->t[task].entry};
 	const struct vx_outputs *o = loop_outputs(l, task);
 	if (o)
 		r.outputs = *o;
 	else
-		r.outputs = (struct vx_outputs){.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
+		r.outputs = (struct vx_outputs){
+			.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
 	if (!loop_start_lane(l))
 		return false;
 	vx_lane_restore(l->lane, &r);
@@ -143,7 +160,8 @@ static bool hand_to_lane(struct loop *l, uint32_t task)
 void loop_restore_early(struct loop *l, uint32_t task)
 {
 	struct loop_task *t = &l->t[task];
-	t->restore_begun = !is_row_alone(l, task) && !loop_restore_waits(l, task) && hand_to_lane(l, task);
+	t->restore_begun =
+		!is_row_alone(l, task) && !loop_restore_waits(l, task) && hand_to_lane(l, task);
 }
 
 static void do_restore(struct loop *l, uint32_t task)
@@ -155,12 +173,14 @@ static void do_restore(struct loop *l, uint32_t task)
 		return;
 	if (is_row_alone(l, task)) {
 		t->up_to_date = true;
-		loop_event(l, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = true});
+		loop_event(l,
+			&(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = true});
 	} else if (loop_restore_waits(l, task)) {
 		t->restore_waits = true;
 		l->n_waiting++;
 	} else if (!hand_to_lane(l, task)) {
-		loop_event(l, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = false});
+		loop_event(l,
+			&(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task, .ok = false});
 	}
 }
 
@@ -192,9 +212,13 @@ static void do_run(struct loop *l, const struct vx_core_decision *d)
 	t->ready = false;
 	t->executed = true;
 	t->decided_ns = vx_now_ns();
-	t->cache = g->decl->has_cache && !g->decl->exec.persistent && !t->no_entry && !l->o->no_cache ? VX_C_MISS : VX_C_NOCACHE;
+	t->cache =
+		g->decl->has_cache && !g->decl->exec.persistent && !t->no_entry && !l->o->no_cache
+			? VX_C_MISS
+			: VX_C_NOCACHE;
 	if (t->keyed && t->cache == VX_C_MISS)
-		(void)vx_key_fill(l->keyer, d->task, NULL); /* what cannot be listed cannot be checked again, and is not saved */
+		/* what cannot be listed cannot be checked again, and is not saved */
+		(void)vx_key_fill(l->keyer, d->task, NULL);
 	const struct vx_outputs *o = loop_outputs(l, d->task);
 	if (o && loop_start_lane(l) && !vx_lane_clean_already(l->lane, o)) {
 		t->phase = PH_CLEANING;
@@ -211,7 +235,8 @@ static bool prepare(struct loop *l, uint32_t task, const struct vx_task_desc *d)
 	const struct vx_exec_decl *x = &l->g->tasks[task].decl->exec;
 	struct vx_err err = {0};
 	if (!t->masks) {
-		t->has_masks = x->pass_through.n || x->secret.n || x->n_define || l->g->tasks[task].decl->dialect == VX_DIALECT_TURBO;
+		t->has_masks = x->pass_through.n || x->secret.n || x->n_define ||
+			       l->g->tasks[task].decl->dialect == VX_DIALECT_TURBO;
 		t->masks = t->has_masks ? vx_masks_new(d->env, x->secret) : l->base_masks;
 	}
 	if (!t->log)
@@ -232,7 +257,8 @@ void loop_dispatch(struct loop *l, uint32_t task)
 	struct vx_task_desc d;
 	struct vx_err err = {0};
 	if (!loop_start_pool(l) || loop_describe(l, task, &d, &err)) {
-		loop_failed_start(l, task, VX_END_SPAWN, err.what[0] ? err.what : "there is no worker");
+		loop_failed_start(
+			l, task, VX_END_SPAWN, err.what[0] ? err.what : "there is no worker");
 		return;
 	}
 	if (d.sandboxed && l->arm == ARM_REFUSED) {
@@ -240,7 +266,8 @@ void loop_dispatch(struct loop *l, uint32_t task)
 		return;
 	}
 	if (t->phase != PH_ARMING) {
-		vx_assert(l->n_free > 0); /* the core never runs more than there are slots and persistent tasks */
+		/* the core never runs more than there are slots and persistent tasks */
+		vx_assert(l->n_free > 0);
 		t->slot = l->free_slots[--l->n_free];
 		l->slot_task[t->slot] = task;
 	}
@@ -250,17 +277,20 @@ void loop_dispatch(struct loop *l, uint32_t task)
 		if (l->arm == ARM_NONE) {
 			l->arm = ARM_ASKED;
 			if (vx_pool_arm(l->pool, t->slot, d.sandbox.weaker))
-				loop_armed(l, &(struct vx_done){.end = VX_END_REFUSED, .text = "no worker could be asked"});
+				loop_armed(l, &(struct vx_done){.end = VX_END_REFUSED,
+						      .text = "no worker could be asked"});
 		}
 		return;
 	}
 	if (!prepare(l, task, &d))
 		return;
 	bool has_requests = g->decl->cache.runtime.n || g->decl->cache.workspace_runtime.n;
-	struct vx_exec_request r = {.desc = &d, .pinned = d.persistent || d.sandboxed || has_requests};
+	struct vx_exec_request r = {
+		.desc = &d, .pinned = d.persistent || d.sandboxed || has_requests};
 	int code = l->executor.start(l->executor.self, t->slot, &r, &err);
 	if (code) {
-		loop_failed_start(l, task, VX_END_SPAWN, err.what[0] ? err.what : vx_strerror(code));
+		loop_failed_start(
+			l, task, VX_END_SPAWN, err.what[0] ? err.what : vx_strerror(code));
 		return;
 	}
 	t->phase = PH_RUNNING;
@@ -270,7 +300,8 @@ void loop_dispatch(struct loop *l, uint32_t task)
 		t->ready_deadline_ns = ms ? t->start_ns + ms * 1000000ULL : 0;
 		l->timers += ms != 0;
 	}
-	vx_report_started(l->report, task, g->id, g->requested, g->decl->exec.persistent, t->attempt);
+	vx_report_started(
+		l->report, task, g->id, g->requested, g->decl->exec.persistent, t->attempt);
 }
 
 void loop_armed(struct loop *l, const struct vx_done *done)
@@ -279,13 +310,18 @@ void loop_armed(struct loop *l, const struct vx_done *done)
 	l->arm = done->end == VX_END_EXIT && done->code == 0 ? ARM_OK : ARM_REFUSED;
 	loop_say_less(l, done->flags);
 	if (l->arm == ARM_REFUSED)
-		vx_report_warn(l->report, vx_starts_with(done->text, "sandbox not available") ? "vx run: %s" : "vx run: sandbox not available: %s",
+		vx_report_warn(l->report,
+			vx_starts_with(done->text, "sandbox not available")
+				? "vx run: %s"
+				: "vx run: sandbox not available: %s",
 			done->text);
 	l->n_held = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t task = l->held[i];
 		if (l->arm == ARM_REFUSED || l->t[task].stop_wanted)
-			loop_failed_start(l, task, l->t[task].stop_wanted ? VX_END_STOPPED : VX_END_REFUSED, "sandbox not available");
+			loop_failed_start(l, task,
+				l->t[task].stop_wanted ? VX_END_STOPPED : VX_END_REFUSED,
+				"sandbox not available");
 		else
 			loop_dispatch(l, task);
 	}
@@ -317,7 +353,8 @@ static void do_save(struct loop *l, uint32_t task)
 	if (o)
 		r.outputs = *o;
 	else
-		r.outputs = (struct vx_outputs){.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
+		r.outputs = (struct vx_outputs){
+			.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
 	if (t->packed.overflow || !loop_start_lane(l))
 		loop_event(l, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = task});
 	else
@@ -336,7 +373,8 @@ static void do_stop(struct loop *l, const struct vx_core_decision *d)
 		}
 		return;
 	}
-	/* While the verdict is asked for its slot is busy: loop_armed ends the task, unless no verdict comes within the grace. */
+	/* While the verdict is asked for its slot is busy: loop_armed ends the task, unless no
+	 * verdict comes within the grace. */
 	for (uint32_t i = 0; d->signal == 9 && t->phase == PH_ARMING && i < l->n_held; i++)
 		if (l->held[i] == d->task) {
 			l->held[i] = l->held[--l->n_held];
@@ -373,7 +411,8 @@ static void do_done(struct loop *l, const struct vx_core_decision *d)
 		l->up_to_date += t->up_to_date;
 		l->restored += !t->up_to_date;
 	} else if (d->result == VX_R_SKIPPED) {
-		e.status = vx_arena_printf(&l->arena, "skipped: %s failed", l->g->tasks[d->blocker].id);
+		e.status = vx_arena_printf(
+			&l->arena, "skipped: %s failed", l->g->tasks[d->blocker].id);
 	} else if (d->result == VX_R_SUCCESS) {
 		e.status = NULL;
 	}
@@ -390,7 +429,8 @@ static void do_done(struct loop *l, const struct vx_core_decision *d)
 	vx_report_ended(l->report, &e);
 	if (l->trace)
 		vx_trace_ended(l->trace, vx_now_ns(), &e);
-	if (d->result != VX_R_FAILED) { /* the report frames failures at the end: it may still want the log */
+	/* the report frames failures at the end: it may still want the log */
+	if (d->result != VX_R_FAILED) {
 		vx_tasklog_free(t->log);
 		t->log = NULL;
 	}
@@ -421,7 +461,8 @@ void loop_act(struct loop *l, const struct vx_core_decision *d)
 		do_stop(l, d);
 		break;
 	case VX_DO_RETRY:
-		vx_report_retry(l->report, d->task, d->attempt, l->t[d->task].status ? l->t[d->task].status : "failed");
+		vx_report_retry(l->report, d->task, d->attempt,
+			l->t[d->task].status ? l->t[d->task].status : "failed");
 		break;
 	case VX_DO_DONE:
 		do_done(l, d);

@@ -42,11 +42,13 @@ static bool saveable(struct loop *l, uint32_t task)
 {
 	const struct vx_task *g = &l->g->tasks[task];
 	const struct loop_task *t = &l->t[task];
-	return g->decl->has_cache && !g->decl->exec.persistent && t->keyed && !t->unsaved && !t->no_entry && l->writes && !l->first_signal &&
-	       !t->stop_wanted && !loop_unboxed(l, task);
+	return g->decl->has_cache && !g->decl->exec.persistent && t->keyed && !t->unsaved &&
+	       !t->no_entry && l->writes && !l->first_signal && !t->stop_wanted &&
+	       !loop_unboxed(l, task);
 }
 
-/* A task that is less confined than it asks for is never so without a word: one line for each way, in a run. */
+/* A task that is less confined than it asks for is never so without a word: one line for each way,
+ * in a run. */
 void loop_say_less(struct loop *l, uint32_t flags)
 {
 	static const struct {
@@ -75,14 +77,20 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 	clear_timers(l, t);
 	t->phase = PH_IDLE;
 	t->status = loop_status(l, task, done);
-	/* What the worker has to say of a command that ran; what it says of one that did not is the status. */
-	t->note = done->text[0] && (done->end == VX_END_EXIT || done->end == VX_END_SIGNAL) ? vx_arena_strdup(&l->arena, done->text) : NULL;
+	/* What the worker has to say of a command that ran; what it says of one that did not is the
+	 * status. */
+	t->note = done->text[0] && (done->end == VX_END_EXIT || done->end == VX_END_SIGNAL)
+			  ? vx_arena_strdup(&l->arena, done->text)
+			  : NULL;
 	t->less = done->flags;
 	loop_say_less(l, done->flags);
 	if (l->g->tasks[task].decl->exec.persistent && t->matcher && !t->ready && !t->stop_wanted)
-		t->status = done->end == VX_END_STOPPED ? "timed out before it was ready" /* nobody else stops a server that is waited for */
-			    : t->status                 ? vx_arena_printf(&l->arena, "%s before it was ready", t->status)
-							: "exited before it was ready";
+		t->status = done->end == VX_END_STOPPED
+				    ? "timed out before it was ready" /* nobody else stops a server
+									 that is waited for */
+			    : t->status ? vx_arena_printf(
+						  &l->arena, "%s before it was ready", t->status)
+					: "exited before it was ready";
 	t->start_ns = done->start_ns ? done->start_ns : t->start_ns;
 	t->end_ns = done->end_ns > t->start_ns ? done->end_ns : t->start_ns;
 	t->cpu_ns = done->cpu_ns;
@@ -97,7 +105,11 @@ void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done)
 		vx_report_exited(l->report, task);
 	if (l->keyer)
 		vx_keyer_ran(l->keyer, task);
-	struct vx_core_event e = {.kind = VX_EV_EXITED, .task = task, .ok = ok, .save = ok && saveable(l, task), .moved = loop_unboxed(l, task)};
+	struct vx_core_event e = {.kind = VX_EV_EXITED,
+		.task = task,
+		.ok = ok,
+		.save = ok && saveable(l, task),
+		.moved = loop_unboxed(l, task)};
 	loop_event(l, &e);
 }
 
@@ -141,7 +153,8 @@ static void took_exit(struct loop *l, const struct vx_pool_event *e)
 		return;
 	}
 	if (e->done.end == VX_END_SPAWN && !t->shell && !t->stop_wanted) {
-		/* Taken apart, it could not be executed: the shell may do something else with it, or says better why not. */
+		/* Taken apart, it could not be executed: the shell may do something else with it,
+		 * or says better why not. */
 		t->shell = true;
 		release_slot(l, e->task);
 		clear_timers(l, t);
@@ -163,7 +176,9 @@ bool loop_pool_events(struct loop *l)
 		case VX_POOL_STARTED:
 			if (l->t[e.task].phase == PH_RUNNING && e.attempt == l->t[e.task].attempt) {
 				loop_say_less(l, e.done.flags);
-				loop_event(l, &(struct vx_core_event){.kind = VX_EV_STARTED, .task = e.task, .moved = loop_unboxed(l, e.task)});
+				loop_event(l, &(struct vx_core_event){.kind = VX_EV_STARTED,
+						      .task = e.task,
+						      .moved = loop_unboxed(l, e.task)});
 			}
 			break;
 		case VX_POOL_OUTPUT:
@@ -171,8 +186,10 @@ bool loop_pool_events(struct loop *l)
 			break;
 		case VX_POOL_EXITED:
 		case VX_POOL_LOST:
-			if (l->arm == ARM_ASKED && l->slot_task[e.slot] != VX_MAP_NONE && l->t[l->slot_task[e.slot]].phase == PH_ARMING)
-				loop_armed(l, &(struct vx_done){.end = VX_END_REFUSED, .text = "the worker that tried it died"});
+			if (l->arm == ARM_ASKED && l->slot_task[e.slot] != VX_MAP_NONE &&
+				l->t[l->slot_task[e.slot]].phase == PH_ARMING)
+				loop_armed(l, &(struct vx_done){.end = VX_END_REFUSED,
+						      .text = "the worker that tried it died"});
 			else
 				took_exit(l, &e);
 			break;
@@ -190,12 +207,15 @@ static void settled(struct loop *l, const struct vx_lane_event *e)
 	vx_buf_free(&t->packed);
 	if (!e->ok) {
 		l->not_saved++;
-		if (e->text[0] && !l->first_signal) /* after an interrupt that is what was asked for, and the end has the count */
+		if (e->text[0] && !l->first_signal) /* after an interrupt that is what was asked
+						       for, and the end has the count */
 			vx_report_warn(l->report, "vx run: %s", e->text);
 	} else if (e->not_portable && !l->not_portable++) {
 		l->not_portable_task = e->task;
 	}
-	loop_event(l, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = e->task, .ok = e->ok, .moved = e->moved});
+	loop_event(
+		l, &(struct vx_core_event){
+			   .kind = VX_EV_SETTLED, .task = e->task, .ok = e->ok, .moved = e->moved});
 }
 
 static void restored(struct loop *l, const struct vx_lane_event *e)
@@ -211,7 +231,8 @@ static void restored(struct loop *l, const struct vx_lane_event *e)
 		memcpy(t->stored, e->log, e->log_bytes);
 		t->stored_bytes = e->log_bytes;
 	}
-	loop_event(l, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = e->task, .ok = e->ok});
+	loop_event(
+		l, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = e->task, .ok = e->ok});
 }
 
 static void cleaned(struct loop *l, const struct vx_lane_event *e)
@@ -223,7 +244,9 @@ static void cleaned(struct loop *l, const struct vx_lane_event *e)
 		loop_failed_start(l, e->task, VX_END_SPAWN, e->text);
 	} else {
 		if (e->text[0] && !l->said_tracked)
-			vx_report_warn(l->report, "vx run: %s: %s (leave them out of its outputs, or out of git)", l->g->tasks[e->task].id, e->text);
+			vx_report_warn(l->report,
+				"vx run: %s: %s (leave them out of its outputs, or out of git)",
+				l->g->tasks[e->task].id, e->text);
 		l->said_tracked |= e->text[0] != 0;
 		loop_dispatch(l, e->task);
 	}
@@ -243,7 +266,8 @@ bool loop_lane_events(struct loop *l)
 			restored(l, &e);
 			break;
 		case VX_LANE_CAPTURED:
-			loop_event(l, &(struct vx_core_event){.kind = VX_EV_CAPTURED, .task = e.task});
+			loop_event(
+				l, &(struct vx_core_event){.kind = VX_EV_CAPTURED, .task = e.task});
 			break;
 		case VX_LANE_SETTLED:
 			settled(l, &e);
@@ -274,7 +298,8 @@ void loop_expire(struct loop *l, uint64_t now_ns)
 		l->grace_deadline_ns = 0;
 		if (l->lane)
 			vx_lane_give_up(l->lane);
-		loop_event(l, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = VX_CORE_ALL});
+		loop_event(
+			l, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = VX_CORE_ALL});
 	}
 	for (uint32_t s = 0; l->timers && s < l->worker_slots; s++) {
 		uint32_t task = l->slot_task[s];
@@ -290,7 +315,8 @@ void loop_expire(struct loop *l, uint64_t now_ns)
 			t->stop_deadline_ns = 0;
 			l->timers--;
 			l->executor.stop(l->executor.self, t->slot, 9);
-			loop_event(l, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = task});
+			loop_event(
+				l, &(struct vx_core_event){.kind = VX_EV_GRACE_OVER, .task = task});
 		}
 	}
 }

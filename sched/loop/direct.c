@@ -1,5 +1,6 @@
-/* Which commands need no shell, and how to quote a word for those that do. Grammar: POSIX.1-2017, Shell Command Language, 2.2 (quoting), 2.4 (reserved
- * words), 2.14 and the built-ins that dash, bash and busybox add. Anything outside the plain set of bytes goes to the shell. */
+/* Which commands need no shell, and how to quote a word for those that do. Grammar: POSIX.1-2017,
+ * Shell Command Language, 2.2 (quoting), 2.4 (reserved words), 2.14 and the built-ins that dash,
+ * bash and busybox add. Anything outside the plain set of bytes goes to the shell. */
 #include "loop.h"
 
 #include "vx/assert.h"
@@ -97,7 +98,8 @@ static int cmp_word(const void *key, const void *item)
 
 static bool plain(unsigned char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("_-./:,+@%=", c));
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("_-./:,+@%=", c));
 }
 
 bool loop_direct_split(const char *command, struct vx_arena *a, struct vx_strs *ret)
@@ -111,7 +113,8 @@ bool loop_direct_split(const char *command, struct vx_arena *a, struct vx_strs *
 		vx_strlist_add(&words, a, w);
 	if (!words.n || strchr(words.v[0], '=') || !strcmp(words.v[0], ":"))
 		return false;
-	if (bsearch(words.v[0], shell_words, VX_ARRAY_LEN(shell_words), sizeof *shell_words, cmp_word))
+	if (bsearch(words.v[0], shell_words, VX_ARRAY_LEN(shell_words), sizeof *shell_words,
+		    cmp_word))
 		return false;
 	*ret = vx_strlist_done(&words);
 	return true;

@@ -1,4 +1,5 @@
-/* Entries of the inputs that select nothing: said when the run is over, once for each entry, however many tasks have it. */
+/* Entries of the inputs that select nothing: said when the run is over, once for each entry,
+ * however many tasks have it. */
 #include "loop.h"
 
 #include <stdlib.h>
@@ -21,7 +22,11 @@ struct saying {
 
 static void note(struct loop *l, struct saying *s, uint32_t task, bool workspace, const char *glob)
 {
-	struct said x = {.glob = glob, .workspace = workspace, .why = vx_key_why_empty(l->keyer, task, workspace, glob), .first = {task}, .n = 1};
+	struct said x = {.glob = glob,
+		.workspace = workspace,
+		.why = vx_key_why_empty(l->keyer, task, workspace, glob),
+		.first = {task},
+		.n = 1};
 	if (x.why == VX_EMPTY_MEANT)
 		return;
 	const char *name = vx_arena_printf(&l->arena, "%d%d%s", x.why, workspace, glob);
@@ -45,7 +50,9 @@ static void note_task(struct loop *l, struct saying *s, uint32_t task)
 	const struct vx_task_decl *d = l->g->tasks[task].decl;
 	const struct vx_key_record *r = l->t[task].keyed ? vx_key_get(l->keyer, task) : NULL;
 	if (!r || !l->t[task].executed || l->t[task].cache != VX_C_MISS || d->cache.default_inputs)
-		return; /* beside Turborepo's default, names of files that some packages have are the custom */
+		/* beside Turborepo's default, names of files that some packages have are the
+		 * custom */
+		return;
 	for (uint32_t i = 0; i < r->empty_globs.n; i++) {
 		const char *glob = r->empty_globs.v[i];
 		if (vx_strs_has(d->cache.files, glob))
@@ -58,21 +65,28 @@ static void note_task(struct loop *l, struct saying *s, uint32_t task)
 static void say(struct loop *l, const struct said *s)
 {
 	const struct vx_task *t = &l->g->tasks[s->first[0]];
-	const char *dir = l->plan->ws.projects[t->project].dir, *file = t->decl->source ? t->decl->source : "vx.json", *tasks = t->id;
+	const char *dir = l->plan->ws.projects[t->project].dir,
+		   *file = t->decl->source ? t->decl->source : "vx.json", *tasks = t->id;
 	if (t->decl->in_project && !vx_streq(dir, "."))
 		file = vx_arena_printf(&l->arena, "%s/%s", dir, file);
 	if (s->n > 1)
-		tasks = vx_arena_printf(&l->arena, s->n > 2 ? "%s, %s" : "%s and %s", t->id, l->g->tasks[s->first[1]].id);
+		tasks = vx_arena_printf(&l->arena, s->n > 2 ? "%s, %s" : "%s and %s", t->id,
+			l->g->tasks[s->first[1]].id);
 	if (s->n > 2)
-		tasks = vx_arena_printf(&l->arena, "%s and %u more task%s", tasks, s->n - 2, s->n == 3 ? "" : "s");
-	const char *field = t->decl->dialect == VX_DIALECT_TURBO ? "inputs" : s->workspace ? "cache.inputs.workspaceFiles" : "cache.inputs.files";
+		tasks = vx_arena_printf(
+			&l->arena, "%s and %u more task%s", tasks, s->n - 2, s->n == 3 ? "" : "s");
+	const char *field = t->decl->dialect == VX_DIALECT_TURBO ? "inputs"
+			    : s->workspace                       ? "cache.inputs.workspaceFiles"
+								 : "cache.inputs.files";
 	if (s->why == VX_EMPTY_IGNORED)
 		vx_report_warn(l->report,
 			"vx run: %s: \"%s\" in %s of %s matches only files that git ignores, so a change of them is never seen (take it out of the "
 			"inputs, or them out of .gitignore)",
 			file, s->glob, field, tasks);
 	else
-		vx_report_warn(l->report, "vx run: %s: \"%s\" in %s of %s selects no file (correct it, or take it out)", file, s->glob, field, tasks);
+		vx_report_warn(l->report,
+			"vx run: %s: \"%s\" in %s of %s selects no file (correct it, or take it out)",
+			file, s->glob, field, tasks);
 }
 
 void loop_say_empty(struct loop *l)
@@ -83,7 +97,8 @@ void loop_say_empty(struct loop *l)
 	for (uint32_t i = 0; i < s.n && i < SAY_AT_MOST; i++)
 		say(l, &s.v[i]);
 	if (s.n > SAY_AT_MOST)
-		vx_report_warn(l->report, "vx run: and %u more entries of inputs select no file", s.n - SAY_AT_MOST);
+		vx_report_warn(l->report, "vx run: and %u more entries of inputs select no file",
+			s.n - SAY_AT_MOST);
 	vx_map_free(&s.by_entry);
 	free(s.v);
 }

@@ -46,8 +46,10 @@ static void say_not_portable(const struct loop *l)
 	if (!l->not_portable)
 		return;
 	if (l->not_portable > 1)
-		snprintf(more, sizeof more, " and %u more task%s", l->not_portable - 1, l->not_portable == 2 ? "" : "s");
-	vx_report_warn(l->report, "vx run: outputs of %s%s hold the path of this workspace: what was saved of them is used here alone",
+		snprintf(more, sizeof more, " and %u more task%s", l->not_portable - 1,
+			l->not_portable == 2 ? "" : "s");
+	vx_report_warn(l->report,
+		"vx run: outputs of %s%s hold the path of this workspace: what was saved of them is used here alone",
 		l->g->tasks[l->not_portable_task].id, more);
 }
 
@@ -58,7 +60,9 @@ void loop_finish(struct loop *l)
 	const char *note = l->store ? vx_store_note(l->store) : NULL;
 	if (note && !l->said_note)
 		vx_report_warn(l->report, "vx run: %s", note);
-	uint64_t now = vx_now_ns(), saved_ns = l->writes && l->missed && now > l->last_exit_ns ? now - l->last_exit_ns : 0;
+	uint64_t now = vx_now_ns(), saved_ns = l->writes && l->missed && now > l->last_exit_ns
+						       ? now - l->last_exit_ns
+						       : 0;
 	struct vx_run_end e = {.code = l->code,
 		.signal = l->first_signal,
 		.keys_ns = l->keys_ns,

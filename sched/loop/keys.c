@@ -1,4 +1,5 @@
-/* Keys and verdicts: what is known before anything runs, and what is asked when a task's upstream is done. */
+/* Keys and verdicts: what is known before anything runs, and what is asked when a task's upstream
+ * is done. */
 #include "loop.h"
 
 #include "vx/clock.h"
@@ -6,14 +7,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PROBE_AT_ONCE 256U /* keys that are probed together: the lane begins with those that are hits while the others are made */
+/* keys that are probed together: the lane begins with those that are hits while the others are
+ * made */
+#define PROBE_AT_ONCE 256U
 
-static int memory_get(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n)
+static int memory_get(void *self, const char *space, const void *key, size_t key_n,
+	struct vx_arena *a, void **ret, size_t *ret_n)
 {
 	return vx_store_blob_get(self, space, key, key_n, a, ret, ret_n);
 }
 
-static int memory_put(void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n)
+static int memory_put(
+	void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n)
 {
 	return vx_store_writable(self) ? vx_store_blob_put(self, space, key, key_n, val, n) : 0;
 }
@@ -33,8 +38,9 @@ bool loop_needs_keys(const struct loop *l)
 	return false;
 }
 
-/* Makes the key of a task, and first those that it folds and that have none yet: groups and excluded tasks are keyed only when somebody asks. The stack is
- * our own, since a chain may be as long as the graph. */
+/* Makes the key of a task, and first those that it folds and that have none yet: groups and
+ * excluded tasks are keyed only when somebody asks. The stack is our own, since a chain may be as
+ * long as the graph. */
 static bool make_key(struct loop *l, uint32_t task)
 {
 	uint32_t *stack = NULL, top = 0, cap = 0;
@@ -43,7 +49,9 @@ static bool make_key(struct loop *l, uint32_t task)
 		struct loop_task *t = &l->t[at];
 		const struct vx_task *g = &l->g->tasks[at];
 		uint32_t next = VX_MAP_NONE;
-		for (uint32_t i = 0; i < g->n_key_deps && next == VX_MAP_NONE && !t->keyed && !t->key_failed; i++)
+		for (uint32_t i = 0;
+			i < g->n_key_deps && next == VX_MAP_NONE && !t->keyed && !t->key_failed;
+			i++)
 			if (!l->t[g->key_deps[i]].keyed && !l->t[g->key_deps[i]].key_failed)
 				next = g->key_deps[i];
 		if (next != VX_MAP_NONE) {
@@ -64,7 +72,9 @@ static bool make_key(struct loop *l, uint32_t task)
 				t->status = "no key: one that it folds could not be made";
 			else if (vx_key_compute(l->keyer, at, &record, &err)) {
 				t->key_failed = true;
-				t->status = vx_arena_printf(&l->arena, err.fix[0] ? "no key: %s (%s)" : "no key: %s", err.what, err.fix);
+				t->status = vx_arena_printf(&l->arena,
+					err.fix[0] ? "no key: %s (%s)" : "no key: %s", err.what,
+					err.fix);
 			} else {
 				t->keyed = true;
 			}

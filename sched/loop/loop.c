@@ -15,14 +15,17 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Saves that may wait for their rows to be committed, beside those under way: more than make a group, so that it is never the clock that they wait for. */
+/* Saves that may wait for their rows to be committed, beside those under way: more than make a
+ * group, so that it is never the clock that they wait for. */
 #define SAVES_WAITING (2 * VX_LANE_GROUP)
-_Static_assert(SAVES_WAITING > VX_LANE_GROUP, "the last save of a group must be let in while the others wait for it");
+_Static_assert(SAVES_WAITING > VX_LANE_GROUP,
+	"the last save of a group must be let in while the others wait for it");
 
 /* How late it may be noticed at most that outputs have been captured, while all slots are taken. */
 #define DOZE_MS 20
 
-/* Signals come through a descriptor while the run lasts; the mask before it is put back at the end. */
+/* Signals come through a descriptor while the run lasts; the mask before it is put back at the
+ * end. */
 static int take_signals(struct loop *l, sigset_t *ret_old)
 {
 	sigset_t set;
@@ -51,7 +54,8 @@ static void took_signal(struct loop *l)
 			vx_lane_give_up(l->lane);
 		}
 		if (l->core)
-			loop_event(l, &(struct vx_core_event){.kind = VX_EV_INTERRUPT, .signal = sig});
+			loop_event(
+				l, &(struct vx_core_event){.kind = VX_EV_INTERRUPT, .signal = sig});
 	}
 }
 
@@ -66,14 +70,18 @@ static int open_store(struct loop *l, struct vx_err *err)
 {
 	const struct vx_ws_settings *set = &l->plan->ws.settings;
 	char *dir = NULL;
-	int r = vx_store_dir(l->o->cache_dir, set->cache_dir, set->shared_store, l->plan->ws.root, &l->arena, &dir, err);
+	int r = vx_store_dir(l->o->cache_dir, set->cache_dir, set->shared_store, l->plan->ws.root,
+		&l->arena, &dir, err);
 	if (r)
 		return r;
 	l->store_dir = dir;
 	if (!loop_needs_keys(l))
 		return 0;
 	bool write = l->o->cache_write;
-	struct vx_store_opts so = {.dir = dir, .workspace = l->plan->ws.root, .read = l->o->cache_read && !l->o->force, .write = write};
+	struct vx_store_opts so = {.dir = dir,
+		.workspace = l->plan->ws.root,
+		.read = l->o->cache_read && !l->o->force,
+		.write = write};
 	r = vx_store_open(&so, &l->store, err);
 	if (r)
 		return r;
@@ -135,8 +143,9 @@ static int make_slots(struct loop *l, struct vx_err *err)
 {
 	uint32_t persistent = count_persistent(l);
 	if (l->slots + persistent > VX_MAX_SLOTS) {
-		vx_err_set(
-			err, -ERANGE, "%u slots and %u persistent tasks are more than the limit of %u workers", l->slots, persistent, VX_MAX_SLOTS);
+		vx_err_set(err, -ERANGE,
+			"%u slots and %u persistent tasks are more than the limit of %u workers",
+			l->slots, persistent, VX_MAX_SLOTS);
 		return vx_err_fix(err, "ask for fewer with --concurrency");
 	}
 	l->worker_slots = l->slots + persistent;
@@ -158,8 +167,10 @@ static int check_sandbox_mode(struct loop *l, struct vx_err *err)
 		if (vx_task_is_group(t))
 			continue;
 		if (l->o->sandbox == VX_SANDBOX_REQUIRE && !t->decl->exec.sandboxed) {
-			vx_err_set(err, -EPERM, "%s declares no sandbox, and --sandbox=require was given", t->id);
-			return vx_err_fix(err, "add exec.sandbox to it in %s", t->decl->source ? t->decl->source : "its vx.json");
+			vx_err_set(err, -EPERM,
+				"%s declares no sandbox, and --sandbox=require was given", t->id);
+			return vx_err_fix(err, "add exec.sandbox to it in %s",
+				t->decl->source ? t->decl->source : "its vx.json");
 		}
 		if (l->o->sandbox == VX_SANDBOX_OFF && t->decl->exec.sandboxed) {
 			bool red = isatty(2) && !getenv("NO_COLOR");
@@ -172,7 +183,8 @@ static int check_sandbox_mode(struct loop *l, struct vx_err *err)
 	return 0;
 }
 
-/* History: what tasks took when they last ran, for the order of dispatch. Read only when something will run. */
+/* History: what tasks took when they last ran, for the order of dispatch. Read only when something
+ * will run. */
 static void predict(struct loop *l, struct vx_core_task *ct)
 {
 	uint32_t n = l->g->n_tasks;
@@ -193,11 +205,13 @@ static void predict(struct loop *l, struct vx_core_task *ct)
 	free(h);
 }
 
-/* A task that was left out may have left on disk what an earlier state of its sources gave, while keys say what the present one would give. */
+/* A task that was left out may have left on disk what an earlier state of its sources gave, while
+ * keys say what the present one would give. */
 static bool may_be_stale(const struct vx_task *t)
 {
 	const struct vx_cache_decl *c = &t->decl->cache;
-	return t->excluded && t->decl->has_exec && !(t->decl->has_cache && !c->out_files.n && !c->out_workspace_files.n);
+	return t->excluded && t->decl->has_exec &&
+	       !(t->decl->has_cache && !c->out_files.n && !c->out_workspace_files.n);
 }
 
 /* Whatever has such a task upstream is not saved if it runs. */
@@ -233,7 +247,10 @@ static void describe(struct loop *l, struct vx_core_task *ct)
 		ct[i].exclusive = x->exclusive;
 		ct[i].cpus = x->cpus ? x->cpus : 1;
 		ct[i].memory_bytes = x->memory_bytes;
-		ct[i].retries = x->persistent ? 0 : x->retries >= 0 ? (uint32_t)x->retries : l->o->retry > 0 ? (uint32_t)l->o->retry : 0;
+		ct[i].retries = x->persistent     ? 0
+				: x->retries >= 0 ? (uint32_t)x->retries
+				: l->o->retry > 0 ? (uint32_t)l->o->retry
+						  : 0;
 	}
 }
 
@@ -267,16 +284,21 @@ static bool any_memory(const struct loop *l)
 static int set_up(struct loop *l, struct vx_err *err)
 {
 	struct vx_core_task *ct = vx_xcalloc(l->g->n_tasks + 1, sizeof *ct);
-	struct vx_core_opts co = {.slots = l->slots, .policy = l->o->policy, .restore_lane = UINT32_MAX, .save_lane = 2 * l->slots + SAVES_WAITING};
+	struct vx_core_opts co = {.slots = l->slots,
+		.policy = l->o->policy,
+		.restore_lane = UINT32_MAX,
+		.save_lane = 2 * l->slots + SAVES_WAITING};
 	int r = check_sandbox_mode(l, err);
 	if (!r)
 		r = make_slots(l, err);
 	if (!r)
-		r = vx_workspace_lock(l->plan->ws.root, l->signal_fd, lock_waits, l, &l->lock_fd, err);
+		r = vx_workspace_lock(
+			l->plan->ws.root, l->signal_fd, lock_waits, l, &l->lock_fd, err);
 	if (!r)
 		r = vx_lane_recover(l->plan->ws.root, err);
 	if (!r)
-		(void)vx_box_sweep_records(vx_arena_printf(&l->arena, "%s/.vx/sweep", l->plan->ws.root));
+		(void)vx_box_sweep_records(
+			vx_arena_printf(&l->arena, "%s/.vx/sweep", l->plan->ws.root));
 	if (!r)
 		r = open_store(l, err);
 	if (!r && sure_to_run(l))
@@ -322,8 +344,11 @@ static int start_trace(struct loop *l, struct vx_err *err)
 	struct vx_trace_task *t = vx_arena_array(&l->arena, l->g->n_tasks + 1, sizeof *t);
 	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
 		const struct vx_task *g = &l->g->tasks[i];
-		t[i] = (struct vx_trace_task){
-			.id = g->id, .deps = g->deps, .n_deps = g->n_deps, .group = vx_task_is_group(g), .requested = g->requested};
+		t[i] = (struct vx_trace_task){.id = g->id,
+			.deps = g->deps,
+			.n_deps = g->n_deps,
+			.group = vx_task_is_group(g),
+			.requested = g->requested};
 		t[i].persistent = g->decl->has_exec && g->decl->exec.persistent;
 	}
 	l->trace = vx_trace_new(t, l->g->n_tasks, l->slots, o->start_ns);
@@ -333,7 +358,8 @@ static int start_trace(struct loop *l, struct vx_err *err)
 /* One wait for the world: signals, pool, lanes, time. */
 static void wait_for_events(struct loop *l)
 {
-	struct pollfd fds[3] = {{.fd = l->signal_fd, .events = POLLIN}, {.fd = l->pool ? l->executor.fd(l->executor.self) : -1, .events = POLLIN},
+	struct pollfd fds[3] = {{.fd = l->signal_fd, .events = POLLIN},
+		{.fd = l->pool ? l->executor.fd(l->executor.self) : -1, .events = POLLIN},
 		{.fd = l->lane ? vx_lane_fd(l->lane) : -1, .events = POLLIN}};
 	uint64_t now = vx_now_ns(), next = loop_next_deadline(l);
 	int timeout = -1;
@@ -346,7 +372,8 @@ static void wait_for_events(struct loop *l)
 	int tick = vx_report_next_tick_ms(l->report, now);
 	if (tick >= 0 && (timeout < 0 || tick < timeout))
 		timeout = tick;
-	/* With all slots taken nothing can start for a save's sake, and whoever frees one wakes us. */
+	/* With all slots taken nothing can start for a save's sake, and whoever frees one wakes
+	 * us. */
 	bool doze = c.saving && !c.restoring && c.slots_used >= l->slots;
 	if (l->lane && !vx_lane_doze(l->lane, doze))
 		return;
@@ -357,7 +384,8 @@ static void wait_for_events(struct loop *l)
 		took_signal(l);
 }
 
-/* What keys and plan leave for the next run. Where everything is a hit that is written while the lanes restore; else at the end, when more is known. */
+/* What keys and plan leave for the next run. Where everything is a hit that is written while the
+ * lanes restore; else at the end, when more is known. */
 static bool remember_keys(struct loop *l)
 {
 	if (l->remembered || !l->store || !l->writes)
@@ -379,7 +407,8 @@ static void work(struct loop *l)
 		any |= loop_lane_events(l);
 		if (!any && !(l->all_hits && remember_keys(l)))
 			wait_for_events(l);
-		/* Also while events keep coming: deadlines and the live rows do not wait for a quiet moment. */
+		/* Also while events keep coming: deadlines and the live rows do not wait for a
+		 * quiet moment. */
 		struct vx_core_counts counts;
 		uint64_t now = vx_now_ns();
 		loop_expire(l, now);
@@ -404,7 +433,9 @@ static void remember(struct loop *l)
 		if (!t->executed || t->status || t->end_ns <= t->start_ns)
 			continue;
 		ids[n] = l->g->tasks[i].id;
-		h[n] = (struct vx_history){.duration_ns = t->end_ns - t->start_ns, .cpu_ns = t->cpu_ns, .peak_bytes = t->peak_bytes};
+		h[n] = (struct vx_history){.duration_ns = t->end_ns - t->start_ns,
+			.cpu_ns = t->cpu_ns,
+			.peak_bytes = t->peak_bytes};
 		if (t->keyed)
 			h[n].last_key = vx_key_get(l->keyer, i)->key;
 		n++;
@@ -420,8 +451,10 @@ static void retain(struct loop *l)
 {
 	const struct vx_ws_settings *set = &l->plan->ws.settings;
 	struct vx_err err = {0};
-	if (l->writes && l->missed && vx_store_retain(l->store, set->retention_older_than, set->retention_max_size, &err))
-		vx_report_warn(l->report, err.fix[0] ? "vx run: %s (%s)" : "vx run: %s", err.what, err.fix);
+	if (l->writes && l->missed &&
+		vx_store_retain(l->store, set->retention_older_than, set->retention_max_size, &err))
+		vx_report_warn(l->report, err.fix[0] ? "vx run: %s (%s)" : "vx run: %s", err.what,
+			err.fix);
 }
 
 static void free_tasks(struct loop *l)
@@ -438,7 +471,8 @@ static void free_tasks(struct loop *l)
 	free(l->t);
 }
 
-/* Lanes before the store (they write it), the pool before the lock: when the lock is free nothing of ours works on the workspace any more. */
+/* Lanes before the store (they write it), the pool before the lock: when the lock is free nothing
+ * of ours works on the workspace any more. */
 static void tear_down(struct loop *l, const sigset_t *old)
 {
 	vx_pool_end(l->pool);
@@ -460,7 +494,8 @@ static void tear_down(struct loop *l, const sigset_t *old)
 	signal(SIGPIPE, SIG_DFL);
 }
 
-/* What tasks of a turbo.json say of their own output. "full" is its default, and ours is another. */
+/* What tasks of a turbo.json say of their own output. "full" is its default, and ours is
+ * another. */
 static const uint8_t *task_logs(struct loop *l)
 {
 	uint8_t *logs = NULL;
@@ -484,7 +519,8 @@ static struct vx_report *make_report(struct loop *l)
 		.verbosity = l->o->verbosity,
 		.slots = l->slots,
 		.start_ns = l->o->start_ns,
-		.out_fd = l->o->events_path && !strcmp(l->o->events_path, "-") ? 2 : 1, /* there stdout holds nothing but JSON */
+		/* there stdout holds nothing but JSON */
+		.out_fd = l->o->events_path && !strcmp(l->o->events_path, "-") ? 2 : 1,
 		.err_fd = 2,
 		.env = (const char *const *)l->env};
 	bool *seen = vx_xcalloc(l->plan->ws.n_projects + 1, sizeof *seen);
@@ -497,7 +533,8 @@ static struct vx_report *make_report(struct loop *l)
 	return vx_report_new(&ro);
 }
 
-static int env_number(const char *name, uint64_t max, bool *ret_given, uint64_t *ret, struct vx_err *err)
+static int env_number(
+	const char *name, uint64_t max, bool *ret_given, uint64_t *ret, struct vx_err *err)
 {
 	const char *text = getenv(name);
 	*ret_given = text && *text;
@@ -534,7 +571,8 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 		.globs_key = VX_BUF(SIZE_MAX / 2)};
 	int r = read_environment(l, err);
 	if (!r)
-		r = vx_concurrency(o->concurrency ? o->concurrency : p->ws.settings.concurrency, &l->slots, err);
+		r = vx_concurrency(o->concurrency ? o->concurrency : p->ws.settings.concurrency,
+			&l->slots, err);
 	if (r) {
 		free(l);
 		return r;
@@ -549,7 +587,8 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 	}
 	l->report = make_report(l);
 	if (l->slots < asked)
-		vx_report_warn(l->report, "vx run: at most %u of %u slots are used, for only %llu files may be open (raise the limit: ulimit -n)",
+		vx_report_warn(l->report,
+			"vx run: at most %u of %u slots are used, for only %llu files may be open (raise the limit: ulimit -n)",
 			l->slots, asked, (unsigned long long)files);
 	for (uint32_t i = 0; i < p->ws.warnings.n; i++)
 		vx_report_warn(l->report, "vx run: %s", p->ws.warnings.v[i]);

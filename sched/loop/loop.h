@@ -1,10 +1,12 @@
 /* The run loop's own state; private to sched/loop.
  *
  *   loop.c     set up, wait, tear down         keys.c     keys and verdicts, ahead and late
- *   act.c      carries out the core's decisions  answer.c   turns what the pool and the lanes say into the core's events
+ *   act.c      carries out the core's decisions  answer.c   turns what the pool and the lanes say
+ *              into the core's events
  *   request.c  descriptors: argv, environment, sandbox spec   ending.c   words for how a task ended
  *
- * One thread. Per-task state is an array parallel to the graph's; a task's phase says who is expected to answer next. */
+ * One thread. Per-task state is an array parallel to the graph's; a task's phase says who is
+ * expected to answer next. */
 #ifndef VX_LOOP_H
 #define VX_LOOP_H
 
@@ -60,7 +62,8 @@ struct loop_task {
 	struct vx_buf packed; /* the log in stored form while a save is under way */
 	const char *status, *note;
 	enum vx_result result; /* 0 until DO_DONE */
-	uint64_t decided_ns;   /* when the core said run; set-up apart, what passes until the start is dispatch */
+	/* when the core said run; set-up apart, what passes until the start is dispatch */
+	uint64_t decided_ns;
 	uint64_t start_ns, end_ns, cpu_ns, peak_bytes;
 	bool peak_is_tree, leftover_cut;
 	uint32_t less;             /* VX_DONE_* of the last attempt */
@@ -112,20 +115,25 @@ struct loop {
 	int fatal_code;     /* 1: the run fails whatever the tasks say */
 	bool ended, writes; /* writes: results are saved at all */
 	bool all_hits, remembered;
-	bool said_note;     /* what the store had to say at its opening; what it finds on the way is said at the end */
-	uint32_t said_less; /* VX_DONE_*: how tasks are less confined than they ask for, as far as it was said */
+	/* what the store had to say at its opening; what it finds on the way is said at the end */
+	bool said_note;
+	/* VX_DONE_*: how tasks are less confined than they ask for, as far as it was said */
+	uint32_t said_less;
 	bool said_left_out;
 	bool said_tracked; /* outputs that git tracks: said once a run */
 	int code;
 	uint64_t keys_ns, probe_ns, setup_ns, sandbox_setup_ns, dispatch_ns;
-	uint64_t last_exit_ns;                    /* of any attempt: what passes from then to the end is waiting for saves */
-	uint32_t not_portable, not_portable_task; /* saves whose outputs hold the root's path, and the first of them */
+	/* of any attempt: what passes from then to the end is waiting for saves */
+	uint64_t last_exit_ns;
+	/* saves whose outputs hold the root's path, and the first of them */
+	uint32_t not_portable, not_portable_task;
 	uint32_t not_saved, up_to_date, restored, missed, nocache;
 	uint64_t saved_ns;
 };
 
 /* keys.c */
-int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err); /* verdicts of what is stable; groups resolved */
+/* verdicts of what is stable; groups resolved */
+int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err);
 enum vx_verdict loop_key_late(struct loop *l, uint32_t task);
 bool loop_needs_keys(const struct loop *l);
 
@@ -134,27 +142,34 @@ void loop_say_empty(struct loop *l);
 
 /* act.c */
 void loop_act(struct loop *l, const struct vx_core_decision *d);
-void loop_dispatch(struct loop *l, uint32_t task); /* outputs are clean: hand it to a worker, or hold it until the sandbox is armed */
+/* outputs are clean: hand it to a worker, or hold it until the sandbox is armed */
+void loop_dispatch(struct loop *l, uint32_t task);
 void loop_armed(struct loop *l, const struct vx_done *done);
 bool loop_start_pool(struct loop *l);
 bool loop_start_lane(struct loop *l);
-/* Of a hit, while other keys are still being made: the core, which is made only when all verdicts are there, has every such hit restored at once. What the
- * lane answers is looked at when the core has said so. */
+/* Of a hit, while other keys are still being made: the core, which is made only when all verdicts
+ * are there, has every such hit restored at once. What the lane answers is looked at when the core
+ * has said so. */
 void loop_restore_early(struct loop *l, uint32_t task);
-const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task); /* NULL when it declares none */
+/* NULL when it declares none */
+const struct vx_outputs *loop_outputs(struct loop *l, uint32_t task);
 
 /* overlap.c */
-void loop_find_overlaps(struct loop *l);                      /* once, ahead of the keys */
-bool loop_restore_waits(const struct loop *l, uint32_t task); /* for a task before it, whose outputs it overlaps */
+void loop_find_overlaps(struct loop *l); /* once, ahead of the keys */
+/* for a task before it, whose outputs it overlaps */
+bool loop_restore_waits(const struct loop *l, uint32_t task);
 
 /* answer.c */
-void loop_event(struct loop *l, const struct vx_core_event *e); /* to the recorder, then to the core */
-bool loop_pool_events(struct loop *l);                          /* true: something came */
+/* to the recorder, then to the core */
+void loop_event(struct loop *l, const struct vx_core_event *e);
+bool loop_pool_events(struct loop *l); /* true: something came */
 bool loop_lane_events(struct loop *l);
 void loop_say_less(struct loop *l, uint32_t flags); /* VX_DONE_* of an attempt */
 void loop_exited(struct loop *l, uint32_t task, const struct vx_done *done);
-void loop_failed_start(struct loop *l, uint32_t task, enum vx_end end, const char *text); /* an attempt that never ran */
-void loop_expire(struct loop *l, uint64_t now_ns);                                        /* deadlines of single tasks */
+/* an attempt that never ran */
+void loop_failed_start(struct loop *l, uint32_t task, enum vx_end end, const char *text);
+/* deadlines of single tasks */
+void loop_expire(struct loop *l, uint64_t now_ns);
 uint64_t loop_next_deadline(const struct loop *l);
 
 /* request.c */
@@ -163,7 +178,8 @@ int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *ret, struc
 /* exec.timeout, else --timeout, else VX_TASK_TIMEOUT, else the workspace's; 0 none. */
 uint32_t loop_timeout_ms(const struct loop *l, const struct vx_exec_decl *x);
 bool loop_sandboxed(const struct loop *l, uint32_t task);
-bool loop_unboxed(const struct loop *l, uint32_t task); /* declares a sandbox, and runs without (--sandbox=off) */
+/* declares a sandbox, and runs without (--sandbox=off) */
+bool loop_unboxed(const struct loop *l, uint32_t task);
 /* A command without shell syntax, taken apart; false: it needs the shell. Pure. */
 bool loop_direct_split(const char *command, struct vx_arena *a, struct vx_strs *ret);
 /* `arg` as one word of a POSIX shell. Pure. */
@@ -172,13 +188,15 @@ void loop_shell_quote(const char *arg, struct vx_buf *out);
 /* unchanged.c: after a run that had nothing to do, what it rested on */
 void loop_keep_unchanged(struct loop *l);
 
-/* ready.c: does a line of output match `pattern`? Lines are put together from chunks, escape sequences stripped. */
+/* ready.c: does a line of output match `pattern`? Lines are put together from chunks, escape
+ * sequences stripped. */
 int vx_ready_new(const char *pattern, struct vx_ready **ret, struct vx_err *err);
 bool vx_ready_feed(struct vx_ready *r, const void *p, size_t n);
 void vx_ready_free(struct vx_ready *r);
 
 /* ending.c */
-const char *loop_status(struct loop *l, uint32_t task, const struct vx_done *d); /* NULL: it ended well; in the run's arena */
+/* NULL: it ended well; in the run's arena */
+const char *loop_status(struct loop *l, uint32_t task, const struct vx_done *d);
 
 /* finish.c: the last lines, the traces. The report is complete then */
 void loop_finish(struct loop *l);

@@ -1,5 +1,6 @@
-/* What the machine gives this process: CPUs (affinity, cgroup quota) and memory. Sources: cgroups(7), cgroup-v2 "cpu.max", "memory.max"; v1
- * cpu.cfs_quota_us, memory.limit_in_bytes; proc(5) for /proc/self/cgroup and /proc/meminfo. */
+/* What the machine gives this process: CPUs (affinity, cgroup quota) and memory. Sources:
+ * cgroups(7), cgroup-v2 "cpu.max", "memory.max"; v1 cpu.cfs_quota_us, memory.limit_in_bytes;
+ * proc(5) for /proc/self/cgroup and /proc/meminfo. */
 #include "vx/buf.h"
 #include "vx/err.h"
 #include "vx/fd.h"
@@ -31,7 +32,8 @@ static bool line_of(const char *path, char *ret, size_t cap)
 }
 
 /* Calls f for the cgroup directory of `controller` ("" for v2) and each of its ancestors. */
-static void each_cgroup(const char *controller, const char *mount, void (*f)(const char *dir, void *arg), void *arg)
+static void each_cgroup(
+	const char *controller, const char *mount, void (*f)(const char *dir, void *arg), void *arg)
 {
 	struct vx_buf b = VX_BUF(1 << 20);
 	char *save = NULL;
@@ -45,7 +47,8 @@ static void each_cgroup(const char *controller, const char *mount, void (*f)(con
 		names++;
 		bool ours = !*controller ? !*names : false;
 		char *inner = NULL;
-		for (char *name = strtok_r(names, ",", &inner); *controller && name; name = strtok_r(NULL, ",", &inner))
+		for (char *name = strtok_r(names, ",", &inner); *controller && name;
+			name = strtok_r(NULL, ",", &inner))
 			ours |= !strcmp(name, controller);
 		if (!ours)
 			continue;
@@ -101,7 +104,8 @@ struct memory {
 	uint64_t free;
 };
 
-static void memory_limit(const char *dir, const char *limit_name, const char *used_name, struct memory *m)
+static void memory_limit(
+	const char *dir, const char *limit_name, const char *used_name, struct memory *m)
 {
 	char path[VX_MAX_PATH + 32], text[64];
 	uint64_t limit, used = 0;
@@ -160,7 +164,8 @@ int vx_concurrency(const char *text, uint32_t *ret, struct vx_err *err)
 	if (percent)
 		n = ((uint64_t)vx_cpu_count() * n + 50) / 100;
 	if (n > VX_MAX_SLOTS) {
-		vx_err_set(err, -ERANGE, "concurrency %s is more than the limit of %u slots", text, VX_MAX_SLOTS);
+		vx_err_set(err, -ERANGE, "concurrency %s is more than the limit of %u slots", text,
+			VX_MAX_SLOTS);
 		return vx_err_fix(err, "ask for at most %u", VX_MAX_SLOTS);
 	}
 	*ret = n < 1 ? 1 : (uint32_t)n;
@@ -172,7 +177,8 @@ bad:
 
 uint32_t vx_affordable_slots(uint32_t slots, uint64_t *ret_limit)
 {
-	/* A worker's event and, twice, what a save or a restore holds open; beside them the index, the ring, pipes and standard streams. */
+	/* A worker's event and, twice, what a save or a restore holds open; beside them the index,
+	 * the ring, pipes and standard streams. */
 	enum { PER_SLOT = 7, OTHERS = 48 };
 	uint64_t limit = *ret_limit = vx_nofile_raise();
 	uint64_t most = limit > OTHERS + PER_SLOT ? (limit - OTHERS) / PER_SLOT : 1;

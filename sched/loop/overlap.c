@@ -1,7 +1,10 @@
-/* Tasks whose outputs overlap, by leave of the configuration (rules.exclusiveOutputs off): none of them may take for its own what another has made.
+/* Tasks whose outputs overlap, by leave of the configuration (rules.exclusiveOutputs off): none of
+ * them may take for its own what another has made.
  *
- * Of two where one comes after the other, the later one is additive: it cleans nothing and its restore removes nothing. The earlier one still does, so the later
- * one is restored after it, never ahead; and after whatever comes between the two, which must not find there what only comes later. Two in no order, which only a turbo.json may have, are both additive. */
+ * Of two where one comes after the other, the later one is additive: it cleans nothing and its
+ * restore removes nothing. The earlier one still does, so the later one is restored after it, never
+ * ahead; and after whatever comes between the two, which must not find there what only comes later.
+ * Two in no order, which only a turbo.json may have, are both additive. */
 #include "loop.h"
 
 #include <stdlib.h>
@@ -9,13 +12,15 @@
 
 static bool meet(const struct vx_outputs *x, const struct vx_outputs *y)
 {
-	const struct vx_globset *xs[] = {x->files, x->workspace_files}, *ys[] = {y->files, y->workspace_files};
+	const struct vx_globset *xs[] = {x->files, x->workspace_files},
+				*ys[] = {y->files, y->workspace_files};
 	const char *xb[] = {x->dir, "."}, *yb[] = {y->dir, "."};
 	for (int i = 0; i < 2; i++)
 		for (int k = 0; k < 2; k++) {
 			/* What is a project's own never reaches into another. */
 			bool apart = i == 0 && k == 0 && strcmp(x->dir, y->dir) != 0;
-			if (!apart && xs[i] && ys[k] && vx_globset_overlap(xs[i], xb[i], ys[k], yb[k]))
+			if (!apart && xs[i] && ys[k] &&
+				vx_globset_overlap(xs[i], xb[i], ys[k], yb[k]))
 				return true;
 		}
 	return false;
@@ -65,7 +70,8 @@ static void mark(struct search *s, uint8_t *marks, uint8_t with, uint32_t from, 
 	}
 }
 
-/* Has it an end that can be waited for? One that is kept out (--exclude-dependencies) never comes to a result, a persistent one when all is over. */
+/* Has it an end that can be waited for? One that is kept out (--exclude-dependencies) never comes
+ * to a result, a persistent one when all is over. */
 static bool ends(const struct loop *l, uint32_t task)
 {
 	return !vx_task_is_group(&l->g->tasks[task]) && !l->g->tasks[task].decl->exec.persistent;
@@ -124,13 +130,16 @@ static void compare(struct search *s, uint32_t x, uint32_t y)
 		l->t[x].outputs.additive = l->t[y].outputs.additive = true;
 }
 
-/* Tasks with outputs, those of a project side by side; those that write below the root are compared with everybody. */
+/* Tasks with outputs, those of a project side by side; those that write below the root are compared
+ * with everybody. */
 void loop_find_overlaps(struct loop *l)
 {
 	uint32_t n = l->g->n_tasks, *head = NULL, *next = NULL;
 	if (l->plan->ws.settings.exclusive_outputs || !n)
 		return;
-	struct search s = {.l = l, .seen = vx_xcalloc(n, sizeof *s.seen), .stack = vx_xcalloc(n, sizeof *s.stack)};
+	struct search s = {.l = l,
+		.seen = vx_xcalloc(n, sizeof *s.seen),
+		.stack = vx_xcalloc(n, sizeof *s.stack)};
 	head = vx_xmalloc((l->plan->ws.n_projects + 1) * sizeof *head);
 	next = vx_xmalloc(n * sizeof *next);
 	for (uint32_t p = 0; p < l->plan->ws.n_projects; p++)
@@ -148,8 +157,10 @@ void loop_find_overlaps(struct loop *l)
 		if (!l->t[i].outputs_known || !l->t[i].outputs.workspace_files)
 			continue;
 		for (uint32_t k = 0; k < n; k++) {
-			bool twice = l->t[k].outputs_known && l->t[k].outputs.workspace_files && k >= i;
-			if (!twice && l->t[k].outputs_known && l->g->tasks[k].project != l->g->tasks[i].project)
+			bool twice =
+				l->t[k].outputs_known && l->t[k].outputs.workspace_files && k >= i;
+			if (!twice && l->t[k].outputs_known &&
+				l->g->tasks[k].project != l->g->tasks[i].project)
 				compare(&s, i, k);
 		}
 	}

@@ -1,4 +1,5 @@
-/* The pool: dispatch, events, sleeping. The contract is vx/pool.h; the fork server's side of it is in pool_server.c. */
+/* The pool: dispatch, events, sleeping. The contract is vx/pool.h; the fork server's side of it is
+ * in pool_server.c. */
 #include "pool_internal.h"
 
 #include "vx/arena.h"
@@ -21,13 +22,16 @@
 
 /* A caller that always finds something to do must still see deaths. */
 #define LOOK_EVERY 256U
-/* Events of one slot in a row while others wait: its memory is warm, but an endless writer must not starve them. */
+/* Events of one slot in a row while others wait: its memory is warm, but an endless writer must not
+ * starve them. */
 #define STREAK 8U
 
 static int fail(struct vx_err *err, int r, const char *what)
 {
 	vx_err_set(err, r, "cannot make the worker pool: %s: %s", what, vx_strerror(r));
-	return r == -EMFILE || r == -ENFILE ? vx_err_fix(err, "raise the limit of open files: ulimit -n") : r;
+	return r == -EMFILE || r == -ENFILE
+		       ? vx_err_fix(err, "raise the limit of open files: ulimit -n")
+		       : r;
 }
 
 static int open_all(struct vx_pool *p, const struct vx_pool_opts *o, struct vx_err *err)
@@ -71,7 +75,8 @@ int vx_pool_start(const struct vx_pool_opts *o, struct vx_pool **ret, struct vx_
 	vx_slabs_init(&p->slabs, o->slots);
 	p->desc = VX_BUF(VX_MAX_DESC_BYTES);
 	p->bwrap_path = vx_xstrdup(o->bwrap_path != NULL ? o->bwrap_path : "");
-	p->region.fd = p->epoll_fd = p->event_fd = p->self_fd = p->init_fd = p->timer_fd = p->control_fd = p->server_fd = -1;
+	p->region.fd = p->epoll_fd = p->event_fd = p->self_fd = p->init_fd = p->timer_fd =
+		p->control_fd = p->server_fd = -1;
 	vx_tree_children(&p->exempt);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	r = open_all(p, o, err);
@@ -125,7 +130,8 @@ static int push(struct vx_pool *p, uint32_t slot, const struct vx_request *q)
 	return r;
 }
 
-/* A worker for the slot, if it has none. What is pushed into its ring now it finds when it starts. */
+/* A worker for the slot, if it has none. What is pushed into its ring now it finds when it
+ * starts. */
 static int need_worker(struct vx_pool *p, uint32_t slot, bool *ret_new, struct vx_err *err)
 {
 	struct pool_slot *s = &p->slots[slot];
@@ -137,9 +143,12 @@ static int need_worker(struct vx_pool *p, uint32_t slot, bool *ret_new, struct v
 	if (s->request_fd < 0) {
 		r = vx_eventfd();
 		if (r < 0) {
-			vx_err_set(err, r, "cannot make worker %u: eventfd: %s", slot, vx_strerror(r));
-			return r == -EMFILE || r == -ENFILE ? vx_err_fix(err, "raise the limit of open files (ulimit -n), or lower --concurrency")
-							    : r;
+			vx_err_set(
+				err, r, "cannot make worker %u: eventfd: %s", slot, vx_strerror(r));
+			return r == -EMFILE || r == -ENFILE
+				       ? vx_err_fix(err,
+						 "raise the limit of open files (ulimit -n), or lower --concurrency")
+				       : r;
 		}
 		s->request_fd = r;
 	}
@@ -153,7 +162,9 @@ static int new_worker(struct vx_pool *p, uint32_t slot, struct vx_err *err)
 	int r = pool_server_fork(p, slot);
 
 	if (r < 0)
-		return vx_err_set(err, r, "cannot make worker %u: the fork server does not take requests: %s", slot, vx_strerror(r));
+		return vx_err_set(err, r,
+			"cannot make worker %u: the fork server does not take requests: %s", slot,
+			vx_strerror(r));
 	s->has_worker = true;
 	s->hosts = s->poisoned = false;
 	return 0;
@@ -193,8 +204,10 @@ static int check_free(struct vx_pool *p, uint32_t slot, struct vx_err *err)
 	if (!p->broken && !p->slots[slot].has_worker)
 		pool_server_look(p);
 	if (p->broken)
-		return vx_err_set(err, -EPIPE, "the fork server died, and its replacement too: nothing more can be started");
-	return p->slots[slot].busy ? vx_err_set(err, -EBUSY, "slot %u runs a task already", slot) : 0;
+		return vx_err_set(err, -EPIPE,
+			"the fork server died, and its replacement too: nothing more can be started");
+	return p->slots[slot].busy ? vx_err_set(err, -EBUSY, "slot %u runs a task already", slot)
+				   : 0;
 }
 
 /* The request goes into the slot's ring, with a worker forked to read it where there is none. */
@@ -206,12 +219,14 @@ static int hand_over(struct vx_pool *p, uint32_t slot, struct vx_err *err)
 
 	if (r < 0)
 		return r;
-	s->request_at = atomic_load_explicit(&vx_slot_requests(vx_region_slot(&p->region, slot))->tail, memory_order_relaxed);
+	s->request_at = atomic_load_explicit(
+		&vx_slot_requests(vx_region_slot(&p->region, slot))->tail, memory_order_relaxed);
 	r = push(p, slot, &s->request);
 	if (r == -EBADMSG)
 		pool_server_kill(p, slot);
 	if (r < 0)
-		return vx_err_set(err, r, "worker %u does not take requests: %s", slot, vx_strerror(r));
+		return vx_err_set(
+			err, r, "worker %u does not take requests: %s", slot, vx_strerror(r));
 	if (fresh)
 		r = new_worker(p, slot, err);
 	if (r < 0)
@@ -223,7 +238,8 @@ static int hand_over(struct vx_pool *p, uint32_t slot, struct vx_err *err)
 	return 0;
 }
 
-static int submit(struct vx_pool *p, uint32_t slot, const struct vx_request *q, bool sandboxed, struct vx_err *err)
+static int submit(struct vx_pool *p, uint32_t slot, const struct vx_request *q, bool sandboxed,
+	struct vx_err *err)
 {
 	int r;
 
@@ -252,7 +268,8 @@ int vx_pool_run(struct vx_pool *p, uint32_t slot, const struct vx_task_desc *d, 
 	}
 	r = vx_slab_alloc(&p->slabs, p->desc.len, &s->slab);
 	if (r < 0)
-		return vx_err_set(err, r, "no room for the descriptor of %s: %s", d->id, vx_strerror(r));
+		return vx_err_set(
+			err, r, "no room for the descriptor of %s: %s", d->id, vx_strerror(r));
 	s->has_slab = true;
 	s->task = d->task;
 	s->attempt = d->attempt;
@@ -287,7 +304,8 @@ int vx_pool_arm(struct vx_pool *p, uint32_t slot, bool weaker)
 static void send_stop(struct vx_pool *p, uint32_t slot, int sig)
 {
 	struct pool_slot *s = &p->slots[slot];
-	struct vx_request q = {.kind = VX_REQ_STOP, .task = s->task, .attempt = s->attempt, .signal = sig};
+	struct vx_request q = {
+		.kind = VX_REQ_STOP, .task = s->task, .attempt = s->attempt, .signal = sig};
 
 	s->pending_signal = push(p, slot, &q) == -EAGAIN ? sig : 0;
 }
@@ -307,7 +325,8 @@ int vx_pool_stop(struct vx_pool *p, uint32_t slot, int sig)
 	return 0;
 }
 
-static void fill_event(const struct pool_slot *s, uint32_t slot, enum vx_pool_kind kind, struct vx_pool_event *ret)
+static void fill_event(
+	const struct pool_slot *s, uint32_t slot, enum vx_pool_kind kind, struct vx_pool_event *ret)
 {
 	ret->kind = kind;
 	ret->slot = slot;
@@ -317,7 +336,8 @@ static void fill_event(const struct pool_slot *s, uint32_t slot, enum vx_pool_ki
 	ret->length = 0;
 }
 
-/* The worker wrote what no worker writes. It gets no second look; its death is reported when the fork server confirms it. */
+/* The worker wrote what no worker writes. It gets no second look; its death is reported when the
+ * fork server confirms it. */
 static int poison(struct vx_pool *p, uint32_t slot)
 {
 	p->slots[slot].poisoned = true;
@@ -335,9 +355,11 @@ static int take_output(struct vx_pool *p, uint32_t slot, struct vx_pool_event *r
 
 	if (r == 0)
 		return 0;
-	if (r < 0 || s->arming || f.task != s->task || f.attempt != s->attempt || (f.stream != 1 && f.stream != 2))
+	if (r < 0 || s->arming || f.task != s->task || f.attempt != s->attempt ||
+		(f.stream != 1 && f.stream != 2))
 		return poison(p, slot);
-	if (vx_bring_used(out) <= VX_OUT_BYTES / 2 && (vx_sleep_seen(&shared->worker_sleeps) & VX_SLEEP_SPACE)) {
+	if (vx_bring_used(out) <= VX_OUT_BYTES / 2 &&
+		(vx_sleep_seen(&shared->worker_sleeps) & VX_SLEEP_SPACE)) {
 		vx_event_signal(s->request_fd);
 		p->stats.wakes++;
 	}
@@ -369,7 +391,8 @@ static int take_done(struct vx_pool *p, uint32_t slot, struct vx_pool_event *ret
 		vacate(p, slot);
 		return 1;
 	}
-	if (d->task != s->task || d->attempt != s->attempt || (d->kind != VX_DONE_STARTED && d->kind != VX_DONE_EXITED))
+	if (d->task != s->task || d->attempt != s->attempt ||
+		(d->kind != VX_DONE_STARTED && d->kind != VX_DONE_EXITED))
 		return poison(p, slot);
 	if (d->kind == VX_DONE_EXITED) {
 		s->holding = true;
@@ -385,13 +408,17 @@ static void describe_loss(const struct pool_slot *s, char *ret)
 	if (s->lost_status == POOL_LOST_SERVER)
 		snprintf(ret, VX_DONE_TEXT, "the fork server died");
 	else if (s->lost_status < 0)
-		snprintf(ret, VX_DONE_TEXT, "no worker could be forked: %s", vx_strerror(s->lost_status));
+		snprintf(ret, VX_DONE_TEXT, "no worker could be forked: %s",
+			vx_strerror(s->lost_status));
 	else if (s->poisoned)
-		snprintf(ret, VX_DONE_TEXT, "its worker wrote nonsense into shared memory and was killed");
+		snprintf(ret, VX_DONE_TEXT,
+			"its worker wrote nonsense into shared memory and was killed");
 	else if (WIFSIGNALED(s->lost_status))
-		snprintf(ret, VX_DONE_TEXT, "its worker was killed by %s", vx_signal_name(WTERMSIG(s->lost_status)));
+		snprintf(ret, VX_DONE_TEXT, "its worker was killed by %s",
+			vx_signal_name(WTERMSIG(s->lost_status)));
 	else
-		snprintf(ret, VX_DONE_TEXT, "its worker exited with %d", WEXITSTATUS(s->lost_status));
+		snprintf(ret, VX_DONE_TEXT, "its worker exited with %d",
+			WEXITSTATUS(s->lost_status));
 }
 
 /* All that the slot had to say has been taken. */
@@ -405,7 +432,10 @@ static int finish(struct vx_pool *p, uint32_t slot, bool lost, struct vx_pool_ev
 		if (s->held.end == VX_END_LOST)
 			ret->kind = VX_POOL_LOST;
 	} else {
-		ret->done = (struct vx_done){.kind = VX_DONE_EXITED, .task = s->task, .attempt = s->attempt, .end = VX_END_LOST};
+		ret->done = (struct vx_done){.kind = VX_DONE_EXITED,
+			.task = s->task,
+			.attempt = s->attempt,
+			.end = VX_END_LOST};
 		ret->done.end_ns = vx_now_ns();
 		describe_loss(s, ret->done.text);
 		if (s->overdue) { /* that was what had been asked for */
@@ -422,15 +452,17 @@ static int finish(struct vx_pool *p, uint32_t slot, bool lost, struct vx_pool_ev
 	return 1;
 }
 
-/* A worker that died between two tasks may have been given the next one before anybody knew. It copies a request out before it moves the ring's
- * head on, and acts only then: a head that has not passed the request proves that nothing of it was started, so that another worker may have it. Once,
- * and not where a stop has been asked for since: then it is over anyway. */
+/* A worker that died between two tasks may have been given the next one before anybody knew. It
+ * copies a request out before it moves the ring's head on, and acts only then: a head that has not
+ * passed the request proves that nothing of it was started, so that another worker may have it.
+ * Once, and not where a stop has been asked for since: then it is over anyway. */
 static bool handed_over_again(struct vx_pool *p, uint32_t slot)
 {
 	struct pool_slot *s = &p->slots[slot];
 	const struct vx_ring *q = vx_slot_requests(vx_region_slot(&p->region, slot));
 
-	if (s->again || s->poisoned || p->broken || s->lost_status < 0 || s->lost_status == POOL_LOST_SERVER || s->pending_signal != 0)
+	if (s->again || s->poisoned || p->broken || s->lost_status < 0 ||
+		s->lost_status == POOL_LOST_SERVER || s->pending_signal != 0)
 		return false;
 	if (atomic_load_explicit(&q->head, memory_order_acquire) != s->request_at ||
 		atomic_load_explicit(&q->tail, memory_order_acquire) != s->request_at + 1)
@@ -439,7 +471,8 @@ static bool handed_over_again(struct vx_pool *p, uint32_t slot)
 	return hand_over(p, slot, NULL) == 0;
 }
 
-/* One slot: starts, then output, then the end. `gone` is read first: what a dead worker had published is all there by then. */
+/* One slot: starts, then output, then the end. `gone` is read first: what a dead worker had
+ * published is all there by then. */
 static int take(struct vx_pool *p, uint32_t slot, struct vx_pool_event *ret)
 {
 	struct pool_slot *s = &p->slots[slot];
@@ -479,7 +512,8 @@ static int scan(struct vx_pool *p, struct vx_pool_event *ret)
 	return 0;
 }
 
-/* Consumes what epoll knows, so that its descriptor is not readable any more, and looks at the fork server if it is about that. */
+/* Consumes what epoll knows, so that its descriptor is not readable any more, and looks at the fork
+ * server if it is about that. */
 static void look(struct vx_pool *p)
 {
 	struct epoll_event e[4];
@@ -516,7 +550,8 @@ int vx_pool_next(struct vx_pool *p, struct vx_pool_event *ret)
 	return 0;
 }
 
-/* Everybody is asked through his own ring, so that the fork server, asked next, has little to wait for. */
+/* Everybody is asked through his own ring, so that the fork server, asked next, has little to wait
+ * for. */
 static void ask_to_go(struct vx_pool *p)
 {
 	struct vx_request q = {.kind = VX_REQ_SHUTDOWN};

@@ -1,4 +1,5 @@
-/* The pool, inside: pool.c dispatches and yields events, pool_server.c starts, watches, replaces and ends the fork server. */
+/* The pool, inside: pool.c dispatches and yields events, pool_server.c starts, watches, replaces
+ * and ends the fork server. */
 #ifndef POOL_INTERNAL_H
 #define POOL_INTERNAL_H
 
@@ -18,15 +19,17 @@ struct pool_slot {
 	bool hosts;          /* that worker has been given sandboxed work */
 	bool busy;           /* in p->active: runs a task, or is asked for the verdict */
 	bool arming;
-	bool poisoned; /* its worker broke the protocol: nothing more is read from it, it is being killed */
-	bool holding;  /* `held` is EXITED, and waits for the output before it */
+	/* its worker broke the protocol: nothing more is read from it, it is being killed */
+	bool poisoned;
+	bool holding; /* `held` is EXITED, and waits for the output before it */
 	bool has_slab;
 	uint32_t task;
 	uint16_t attempt;
 	int pending_signal; /* a stop that did not fit into the ring */
 	uint64_t kill_ns;   /* when SIGKILL was first asked for; 0 not */
 	bool overdue;       /* its worker did not carry that out, and is killed itself */
-	int lost_status;    /* why has_worker went: wait(2) status, -errno of the fork, or POOL_LOST_SERVER */
+	/* why has_worker went: wait(2) status, -errno of the fork, or POOL_LOST_SERVER */
+	int lost_status;
 	uint64_t slab;
 	struct vx_request request; /* what it is busy with */
 	uint64_t request_at;       /* where that lies in the ring */
@@ -44,7 +47,8 @@ struct vx_pool {
 	uint32_t *active, n_active, at; /* busy slots; where the next look starts */
 	uint32_t streak;                /* events that came from that slot, one after the other */
 	int epoll_fd, event_fd, self_fd, init_fd;
-	int timer_fd;              /* while a SIGKILL is to be carried out, to see that it is; -1 until the first */
+	/* while a SIGKILL is to be carried out, to see that it is; -1 until the first */
+	int timer_fd;
 	int control_fd, server_fd; /* the fork server's socket and pidfd; -1 when there is none */
 	pid_t server_pid;
 	char *bwrap_path;
@@ -62,9 +66,12 @@ struct vx_pool {
 int pool_server_start(struct vx_pool *p, struct vx_err *err);
 int pool_server_fork(struct vx_pool *p, uint32_t slot);  /* asks for a worker */
 void pool_server_kill(struct vx_pool *p, uint32_t slot); /* asks for its end */
-void pool_server_look(struct vx_pool *p);                /* takes messages and deaths; marks slots that lost their worker */
+/* takes messages and deaths; marks slots that lost their worker */
+void pool_server_look(struct vx_pool *p);
 void pool_server_expect(
-	struct vx_pool *p, uint32_t slot);   /* of a slot that has been asked for SIGKILL: it is over in time, or whoever does not obey is killed */
+	/* of a slot that has been asked for SIGKILL: it is over in time, or whoever does not obey
+	 * is killed */
+	struct vx_pool *p, uint32_t slot);
 void pool_server_overdue(struct vx_pool *p); /* when the timer says so */
 void pool_server_end(struct vx_pool *p);     /* the polite end, then the other */
 

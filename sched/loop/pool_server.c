@@ -19,9 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long a sweep waits while nothing of what it has killed dies: that is an uninterruptible wait in the kernel. It is looked at again at the end. */
+/* How long a sweep waits while nothing of what it has killed dies: that is an uninterruptible wait
+ * in the kernel. It is looked at again at the end. */
 #define SWEEP_MS 3000
-/* The fork server kills what does not go by itself after VX_FS_END_MS; this is for the case that it does not go itself. */
+/* The fork server kills what does not go by itself after VX_FS_END_MS; this is for the case that it
+ * does not go itself. */
 #define END_MS (2 * VX_FS_END_MS)
 /* How long a request may wait for room in the socket, seconds. */
 #define SEND_S 10
@@ -36,9 +38,11 @@ static int watch(struct vx_pool *p, int fd, uint32_t events)
 static int spawn_server(struct vx_pool *p, int control, const char **ret_step)
 {
 	char slots[16];
-	const char *argv[] = {"forkserver", "-forkserver", slots, p->init_fd >= 0 ? "1" : "0", p->bwrap_path, NULL};
-	struct vx_spawn_fd fds[6] = {{control, VX_FS_CONTROL_FD}, {p->region.fd, VX_FS_REGION_FD}, {p->self_fd, VX_FS_SCHEDULER_FD},
-		{p->event_fd, VX_FS_POOL_EVENT_FD}, {STDERR_FILENO, STDERR_FILENO}, {p->init_fd, VX_FS_INIT_FD}};
+	const char *argv[] = {"forkserver", "-forkserver", slots, p->init_fd >= 0 ? "1" : "0",
+		p->bwrap_path, NULL};
+	struct vx_spawn_fd fds[6] = {{control, VX_FS_CONTROL_FD}, {p->region.fd, VX_FS_REGION_FD},
+		{p->self_fd, VX_FS_SCHEDULER_FD}, {p->event_fd, VX_FS_POOL_EVENT_FD},
+		{STDERR_FILENO, STDERR_FILENO}, {p->init_fd, VX_FS_INIT_FD}};
 	struct vx_spawn s = VX_SPAWN_INIT;
 
 	snprintf(slots, sizeof slots, "%u", p->n_slots);
@@ -59,12 +63,14 @@ int pool_server_start(struct vx_pool *p, struct vx_err *err)
 	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return vx_err_set(err, -errno, "cannot start the fork server: socketpair: %s", vx_strerror(errno));
+		return vx_err_set(err, -errno, "cannot start the fork server: socketpair: %s",
+			vx_strerror(errno));
 	r = spawn_server(p, pair[1], &step);
 	vx_close(pair[1]);
 	if (r < 0) {
 		vx_close(pair[0]);
-		return vx_err_set(err, r, "cannot start the fork server: %s: %s", step, vx_strerror(r));
+		return vx_err_set(
+			err, r, "cannot start the fork server: %s: %s", step, vx_strerror(r));
 	}
 	p->control_fd = pair[0];
 	/* A fork server that is stopped must not stop us for ever. */
@@ -75,7 +81,8 @@ int pool_server_start(struct vx_pool *p, struct vx_err *err)
 		r = watch(p, p->server_fd, EPOLLIN);
 	if (r < 0) {
 		pool_server_end(p);
-		return vx_err_set(err, r, "cannot watch the fork server: epoll: %s", vx_strerror(r));
+		return vx_err_set(
+			err, r, "cannot watch the fork server: epoll: %s", vx_strerror(r));
 	}
 	return 0;
 }
@@ -87,8 +94,13 @@ static int send_fork(const struct vx_pool *p, uint32_t slot)
 	union {
 		struct cmsghdr h;
 		char space[CMSG_SPACE(sizeof(int))];
-	} control = {.h = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	} control = {.h = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			     .cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS}};
+	struct msghdr h = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control};
 
 	memcpy(CMSG_DATA(&control.h), &p->slots[slot].request_fd, sizeof(int));
 	if (sendmsg(p->control_fd, &h, MSG_NOSIGNAL) < 0)
@@ -118,7 +130,8 @@ void pool_server_kill(struct vx_pool *p, uint32_t slot)
 	struct vx_fs_message m = {VX_FS_KILL, slot, p->slots[slot].generation, 0};
 
 	if (p->control_fd >= 0)
-		send(p->control_fd, &m, sizeof m, MSG_NOSIGNAL); /* a fork server that is gone has taken its workers along */
+		/* a fork server that is gone has taken its workers along */
+		send(p->control_fd, &m, sizeof m, MSG_NOSIGNAL);
 }
 
 static void worker_gone(struct pool_slot *s, int status)
@@ -133,7 +146,8 @@ static void take_messages(struct vx_pool *p)
 	struct vx_fs_message m;
 
 	while (recv(p->control_fd, &m, sizeof m, MSG_DONTWAIT) == sizeof m)
-		if ((m.kind == VX_FS_DIED || m.kind == VX_FS_FAILED) && m.slot < p->n_slots && p->slots[m.slot].generation == m.generation)
+		if ((m.kind == VX_FS_DIED || m.kind == VX_FS_FAILED) && m.slot < p->n_slots &&
+			p->slots[m.slot].generation == m.generation)
 			worker_gone(&p->slots[m.slot], m.status);
 }
 
@@ -152,12 +166,15 @@ static bool is_worker(void *pool, pid_t pid)
 	const struct vx_pool *p = pool;
 
 	for (uint32_t i = 0; i < p->n_slots; i++)
-		if (p->slots[i].has_worker && atomic_load_explicit(&vx_region_slot(&p->region, i)->worker_pid, memory_order_acquire) == (uint32_t)pid)
+		if (p->slots[i].has_worker &&
+			atomic_load_explicit(&vx_region_slot(&p->region, i)->worker_pid,
+				memory_order_acquire) == (uint32_t)pid)
 			return true;
 	return false;
 }
 
-/* The fork server is dead and reaped: what it left has come to us, or comes when its parent among these dies. */
+/* The fork server is dead and reaped: what it left has come to us, or comes when its parent among
+ * these dies. */
 static void sweep(struct vx_pool *p)
 {
 	p->unswept = vx_tree_end(is_exempt, is_worker, p, VX_FS_END_MS, SWEEP_MS) < 0;
@@ -168,7 +185,8 @@ static void forget_server(struct vx_pool *p)
 	while (waitpid(p->server_pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	p->server_pid = 0;
-	p->server_fd = vx_close(p->server_fd); /* both leave the epoll set with their last descriptor */
+	/* both leave the epoll set with their last descriptor */
+	p->server_fd = vx_close(p->server_fd);
 	p->control_fd = vx_close(p->control_fd);
 }
 
@@ -221,8 +239,9 @@ void pool_server_expect(struct vx_pool *p, uint32_t slot)
 		set_timer(p, VX_FS_END_MS / 2);
 }
 
-/* A worker that is stopped, or hangs in the kernel, is killed by the fork server, which sweeps what it had started; a fork server that does not do that in time
- * is killed too, and then the sweep is ours. */
+/* A worker that is stopped, or hangs in the kernel, is killed by the fork server, which sweeps what
+ * it had started; a fork server that does not do that in time is killed too, and then the sweep is
+ * ours. */
 void pool_server_overdue(struct vx_pool *p)
 {
 	uint64_t now = vx_now_ns(), ticks;
@@ -243,7 +262,8 @@ void pool_server_overdue(struct vx_pool *p)
 	}
 	if (hangs && p->server_pid > 0) {
 		kill(p->server_pid, SIGKILL);
-		while (!server_is_dead(p) && poll(NULL, 0, 1) == 0 && vx_now_ns() - now < VX_FS_END_MS * 1000000ULL)
+		while (!server_is_dead(p) && poll(NULL, 0, 1) == 0 &&
+			vx_now_ns() - now < VX_FS_END_MS * 1000000ULL)
 			continue;
 		pool_server_look(p);
 	}
@@ -268,7 +288,8 @@ void pool_server_end(struct vx_pool *p)
 	if (now >= end)
 		kill(p->server_pid, SIGKILL);
 	else
-		clean = waitpid(p->server_pid, &status, WNOHANG) == p->server_pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		clean = waitpid(p->server_pid, &status, WNOHANG) == p->server_pid &&
+			WIFEXITED(status) && WEXITSTATUS(status) == 0;
 	if (clean) {
 		p->server_fd = vx_close(p->server_fd);
 		p->control_fd = vx_close(p->control_fd);

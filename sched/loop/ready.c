@@ -1,5 +1,6 @@
-/* Readiness of persistent tasks: a PCRE2 expression over complete lines, and over the unfinished last line too, since many servers print a prompt-like
- * last line without a newline. Escape sequences (ECMA-48 CSI and OSC) are stripped first. The only file that includes pcre2.h. */
+/* Readiness of persistent tasks: a PCRE2 expression over complete lines, and over the unfinished
+ * last line too, since many servers print a prompt-like last line without a newline. Escape
+ * sequences (ECMA-48 CSI and OSC) are stripped first. The only file that includes pcre2.h. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "loop.h"
 
@@ -23,11 +24,13 @@ int vx_ready_new(const char *pattern, struct vx_ready **ret, struct vx_err *err)
 {
 	int number;
 	PCRE2_SIZE at;
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_DOLLAR_ENDONLY, &number, &at, NULL);
+	pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+		PCRE2_DOLLAR_ENDONLY, &number, &at, NULL);
 	if (!code) {
 		PCRE2_UCHAR text[160];
 		pcre2_get_error_message(number, text, sizeof text);
-		return vx_err_set(err, -EINVAL, "readyWhen \"%s\": at byte %zu: %s", pattern, (size_t)at, (const char *)text);
+		return vx_err_set(err, -EINVAL, "readyWhen \"%s\": at byte %zu: %s", pattern,
+			(size_t)at, (const char *)text);
 	}
 	struct vx_ready *r = vx_xcalloc(1, sizeof *r);
 	r->code = code;

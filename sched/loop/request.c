@@ -64,11 +64,13 @@ void loop_env_init(struct loop *l)
 		if (e)
 			vx_strlist_add(&base, &l->arena, e);
 	}
-	vx_strlist_add(&base, &l->arena, vx_arena_printf(&l->arena, "VX_RUN_WORKSPACE=%s", l->plan->ws.root));
+	vx_strlist_add(&base, &l->arena,
+		vx_arena_printf(&l->arena, "VX_RUN_WORKSPACE=%s", l->plan->ws.root));
 	l->base_env = vx_strlist_done(&base);
 	const char *path = getenv("PATH");
 	l->path = path && *path ? path : "/usr/local/bin:/usr/bin:/bin";
-	l->project_path = vx_arena_array(&l->arena, l->plan->ws.n_projects, sizeof *l->project_path);
+	l->project_path =
+		vx_arena_array(&l->arena, l->plan->ws.n_projects, sizeof *l->project_path);
 }
 
 /* PATH with the project's and the root's node_modules/.bin in front. */
@@ -77,8 +79,11 @@ static const char *path_of(struct loop *l, uint32_t project)
 	if (l->project_path[project])
 		return l->project_path[project];
 	const char *root = l->plan->ws.root, *dir = l->plan->ws.projects[project].dir;
-	char *s = strcmp(dir, ".") ? vx_arena_printf(&l->arena, "PATH=%s/%s/node_modules/.bin:%s/node_modules/.bin:%s", root, dir, root, l->path)
-				   : vx_arena_printf(&l->arena, "PATH=%s/node_modules/.bin:%s", root, l->path);
+	char *s = strcmp(dir, ".") ? vx_arena_printf(&l->arena,
+					     "PATH=%s/%s/node_modules/.bin:%s/node_modules/.bin:%s",
+					     root, dir, root, l->path)
+				   : vx_arena_printf(&l->arena, "PATH=%s/node_modules/.bin:%s",
+					     root, l->path);
 	return l->project_path[project] = s;
 }
 
@@ -185,7 +190,8 @@ bool loop_unboxed(const struct loop *l, uint32_t task)
 }
 
 /* The projects whose tasks this task's key folds, directly or through upstream keys. */
-static void keyed_packages(const struct vx_plan *p, uint32_t task, struct vx_arena *a, struct vx_sbx_spec *spec)
+static void keyed_packages(
+	const struct vx_plan *p, uint32_t task, struct vx_arena *a, struct vx_sbx_spec *spec)
 {
 	const struct vx_workspace *ws = &p->ws;
 	const struct vx_graph *g = &p->graph;
@@ -209,7 +215,9 @@ static void keyed_packages(const struct vx_plan *p, uint32_t task, struct vx_are
 	spec->n_packages = count;
 	for (uint32_t i = 0; i < ws->n_projects; i++)
 		if (project[i] && i != own)
-			*out++ = (struct vx_sbx_package){.name = ws->projects[i].name, .dir = ws->projects[i].dir, .keyed = true};
+			*out++ = (struct vx_sbx_package){.name = ws->projects[i].name,
+				.dir = ws->projects[i].dir,
+				.keyed = true};
 	free(stack);
 	free(seen);
 	free(project);
@@ -226,7 +234,8 @@ static bool all_accept_nested(const struct vx_plan *p)
 	return true;
 }
 
-void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir, struct vx_arena *a, struct vx_sbx_spec *ret)
+void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir,
+	struct vx_arena *a, struct vx_sbx_spec *ret)
 {
 	const struct vx_task *t = &p->graph.tasks[task];
 	const struct vx_project *project = &p->ws.projects[t->project];
@@ -253,10 +262,12 @@ int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *d, struct 
 	const char *dir = l->plan->ws.projects[t->project].dir;
 	(void)err;
 	*d = (struct vx_task_desc){.task = task, .attempt = l->t[task].attempt, .id = t->id};
-	d->cwd = strcmp(dir, ".") ? vx_path_join(&l->arena, l->plan->ws.root, dir) : l->plan->ws.root;
+	d->cwd = strcmp(dir, ".") ? vx_path_join(&l->arena, l->plan->ws.root, dir)
+				  : l->plan->ws.root;
 	d->argv = arguments(l, task);
 	d->env = environment(l, task, d->cwd);
-	d->timeout_ms = x->persistent ? 0 : loop_timeout_ms(l, x); /* of a persistent task it bounds the wait for readiness, which is ours */
+	/* of a persistent task it bounds the wait for readiness, which is ours */
+	d->timeout_ms = x->persistent ? 0 : loop_timeout_ms(l, x);
 	d->grace_ms = l->grace_ms;
 	d->persistent = x->persistent;
 	d->memory_bytes = x->memory_bytes;

@@ -1,4 +1,5 @@
-/* Counters of a run as JSON, to the file that VX_STATS names: what tests and benches hold the product to. */
+/* Counters of a run as JSON, to the file that VX_STATS names: what tests and benches hold the
+ * product to. */
 #include "loop.h"
 
 #include "vx/fd.h"
@@ -13,7 +14,8 @@ static void put(struct vx_json *o, const char *key, uint64_t v)
 
 static struct vx_json *lane_json(const struct loop *l)
 {
-	static const char *const ops[8] = {"open", "read", "write", "close", "rename", "mkdir", "unlink", "fsync"};
+	static const char *const ops[8] = {
+		"open", "read", "write", "close", "rename", "mkdir", "unlink", "fsync"};
 	struct vx_lane_stats s = {0};
 	vx_lane_stats(l->lane, &s);
 	struct vx_json *o = vx_json_object(), *ring = vx_json_object(), *steps = vx_json_object();
@@ -86,7 +88,8 @@ void loop_write_stats(struct loop *l)
 	vx_buf_addc(&b, '\n');
 	int r = vx_write_file_atomic(AT_FDCWD, l->o->stats_path, b.data, b.len, 0644);
 	if (r)
-		vx_report_warn(l->report, "vx run: VX_STATS %s: %s", l->o->stats_path, vx_strerror(r));
+		vx_report_warn(
+			l->report, "vx run: VX_STATS %s: %s", l->o->stats_path, vx_strerror(r));
 	vx_buf_free(&b);
 	vx_json_free(o);
 }

@@ -1,4 +1,5 @@
-/* One task of a plan as JSON: what --dry and --summarize print. docs/schemas/plan.json describes it. */
+/* One task of a plan as JSON: what --dry and --summarize print. docs/schemas/plan.json describes
+ * it. */
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/hash.h"
@@ -34,18 +35,20 @@ static struct vx_json *outputs(struct view *d, const struct vx_task *t, bool neg
 	const char *dir = d->p->ws.projects[t->project].dir;
 	for (uint32_t i = 0; i < ws.n; i++)
 		if ((ws.v[i][0] == '!') == negated)
-			vx_json_add(a, vx_json_new_str(vx_path_relative(d->a, dir, ws.v[i] + negated)));
+			vx_json_add(
+				a, vx_json_new_str(vx_path_relative(d->a, dir, ws.v[i] + negated)));
 	return a;
 }
 
-/* Turborepo lists no symlinks among its inputs, but what they lead to. They are in the key all the same (a link that points elsewhere is a change),
- * so they stand in a member of their own. */
+/* Turborepo lists no symlinks among its inputs, but what they lead to. They are in the key all the
+ * same (a link that points elsewhere is a change), so they stand in a member of their own. */
 static bool is_apart(const struct vx_task *t, const struct vx_key_input *in)
 {
 	return t->decl->dialect == VX_DIALECT_TURBO && (in->mode & 0170000) == 0120000;
 }
 
-static struct vx_json *inputs_json(struct view *d, const struct vx_task *t, const struct vx_key_record *r, bool apart)
+static struct vx_json *inputs_json(
+	struct view *d, const struct vx_task *t, const struct vx_key_record *r, bool apart)
 {
 	struct vx_json *o = vx_json_object();
 	const char *dir = d->p->ws.projects[t->project].dir;
@@ -55,7 +58,9 @@ static struct vx_json *inputs_json(struct view *d, const struct vx_task *t, cons
 		if (is_apart(t, &r->inputs[i]) != apart)
 			continue;
 		vx_hex(r->inputs[i].oid.b, r->inputs[i].oid.n, hex);
-		vx_json_set(o, below && *below ? below : vx_path_relative(d->a, dir, r->inputs[i].path), vx_json_new_str(hex));
+		vx_json_set(o,
+			below && *below ? below : vx_path_relative(d->a, dir, r->inputs[i].path),
+			vx_json_new_str(hex));
 	}
 	return o;
 }
@@ -103,13 +108,16 @@ static struct vx_json *inferred(const struct vx_task_decl *t, struct vx_arena *a
 	for (uint32_t i = 0; i < d->env.n; i++)
 		if (i >= d->env.n - d->n_inferred || d->env.v[i][0] == '!')
 			vx_strlist_add(&list, a, d->env.v[i]);
-	struct vx_strs set = vx_env_select(vx_strlist_done(&list), (const char *const *)environ, t->dialect, a);
+	struct vx_strs set =
+		vx_env_select(vx_strlist_done(&list), (const char *const *)environ, t->dialect, a);
 	for (uint32_t i = 0; i < set.n; i++)
-		vx_json_add(o, vx_json_new_str(vx_arena_strndup(a, set.v[i], strcspn(set.v[i], "="))));
+		vx_json_add(
+			o, vx_json_new_str(vx_arena_strndup(a, set.v[i], strcspn(set.v[i], "="))));
 	return o;
 }
 
-struct vx_json *vx_run_task_json(const struct vx_plan *plan, uint32_t i, const struct vx_task_view *v, struct vx_arena *a)
+struct vx_json *vx_run_task_json(
+	const struct vx_plan *plan, uint32_t i, const struct vx_task_view *v, struct vx_arena *a)
 {
 	struct view *d = &(struct view){.p = plan, .store_dir = v->store_dir, .a = a};
 	const struct vx_task *t = &d->p->graph.tasks[i];
@@ -137,7 +145,9 @@ struct vx_json *vx_run_task_json(const struct vx_plan *plan, uint32_t i, const s
 	vx_json_set(o, "persistent", vx_json_new_bool(decl->has_exec && decl->exec.persistent));
 	vx_json_set(o, "outputs", outputs(d, t, false));
 	vx_json_set(o, "excludedOutputs", outputs(d, t, true));
-	vx_json_set(o, "env", names((struct vx_strs){decl->cache.env.v, decl->cache.env.n - decl->cache.n_inferred}));
+	vx_json_set(o, "env",
+		names((struct vx_strs){
+			decl->cache.env.v, decl->cache.env.n - decl->cache.n_inferred}));
 	if (decl->cache.n_inferred)
 		vx_json_set(o, "inferredEnv", inferred(decl, a));
 	vx_json_set(o, "passThroughEnv", names(decl->exec.pass_through));

@@ -1,4 +1,5 @@
-/* A run that has nothing to do: told so by the memory of an earlier one, or kept for the next. See vx/unchanged.h. */
+/* A run that has nothing to do: told so by the memory of an earlier one, or kept for the next. See
+ * vx/unchanged.h. */
 #include "loop.h"
 
 #include "vx/box.h"
@@ -12,11 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the command line asks for beyond the plan, where an ordinary run would do no more than look and print its last lines. */
+/* What the command line asks for beyond the plan, where an ordinary run would do no more than look
+ * and print its last lines. */
 static bool ordinary(const struct vx_run_opts *o)
 {
-	return !o->dry && !o->no_cache && !o->force && !o->frozen && !o->affected && !o->no_inference && o->cache_read && o->cache_write &&
-	       o->sandbox == VX_SANDBOX_CONFIG && !o->summary_path && !o->events_path && !o->profile_path && !o->report_html && !o->report_markdown;
+	return !o->dry && !o->no_cache && !o->force && !o->frozen && !o->affected &&
+	       !o->no_inference && o->cache_read && o->cache_write &&
+	       o->sandbox == VX_SANDBOX_CONFIG && !o->summary_path && !o->events_path &&
+	       !o->profile_path && !o->report_html && !o->report_markdown;
 }
 
 static void ask(struct vx_strlist *l, struct vx_arena *a, const char *what, struct vx_strs values)
@@ -33,16 +37,19 @@ static const char *env_flag(struct vx_arena *a, const char *name)
 }
 
 /* What decides how a report looks. */
-static const char *const shown_by[] = {"CI", "GITHUB_ACTIONS", "NO_COLOR", "FORCE_COLOR", "TERM", "LC_ALL", "LC_CTYPE", "LANG"};
+static const char *const shown_by[] = {
+	"CI", "GITHUB_ACTIONS", "NO_COLOR", "FORCE_COLOR", "TERM", "LC_ALL", "LC_CTYPE", "LANG"};
 
-/* Everything that decides the run or what it prints, besides files and the variables that are asked about anyway. */
+/* Everything that decides the run or what it prints, besides files and the variables that are asked
+ * about anyway. */
 static struct vx_strs question(const struct vx_run_opts *o, struct vx_plan *p)
 {
 	struct vx_strlist l = {0};
 	struct vx_arena *a = &p->arena;
 	vx_strlist_add(&l, a, p->cwd);
 	vx_strlist_add(&l, a,
-		vx_arena_printf(a, "%d %d %d %d %d %d %lld", o->all, o->exclude_deps, (int)o->policy, o->retry, (int)o->logs, o->verbosity,
+		vx_arena_printf(a, "%d %d %d %d %d %d %lld", o->all, o->exclude_deps,
+			(int)o->policy, o->retry, (int)o->logs, o->verbosity,
 			(long long)o->timeout_ms));
 	vx_strlist_add(&l, a, o->concurrency ? o->concurrency : "");
 	vx_strlist_add(&l, a, o->cache_dir ? vx_arena_printf(a, "cache %s", o->cache_dir) : "");
@@ -69,14 +76,16 @@ static int lock_now(const char *root)
 	return r < 0 ? -1 : fd;
 }
 
-static bool holds(const struct vx_run_opts *o, struct vx_plan *p, const struct vx_unchanged_answer *a)
+static bool holds(
+	const struct vx_run_opts *o, struct vx_plan *p, const struct vx_unchanged_answer *a)
 {
 	struct vx_store_stamp now;
 	struct vx_err err = {0};
 	if (vx_lane_recover(p->root, &err) < 0)
 		return false;
 	(void)vx_box_sweep_records(vx_arena_printf(&p->arena, "%s/.vx/sweep", p->root));
-	return vx_store_stamp(a->store_dir, &now) == 0 && memcmp(now.v, a->store, sizeof now.v) == 0 &&
+	return vx_store_stamp(a->store_dir, &now) == 0 &&
+	       memcmp(now.v, a->store, sizeof now.v) == 0 &&
 	       vx_unchanged_holds(p->unchanged, o->forwarded);
 }
 
@@ -97,7 +106,10 @@ static void tell(const struct vx_run_opts *o, const struct vx_unchanged_answer *
 	signal(SIGPIPE, SIG_IGN);
 	l.report = vx_report_new(&ro);
 	l.setup_ns = vx_now_ns() - o->start_ns;
-	struct vx_run_end e = {.wall_ns = l.setup_ns, .plan_ns = l.setup_ns, .up_to_date = a->n_tasks, .saved_ns = a->saved_ns};
+	struct vx_run_end e = {.wall_ns = l.setup_ns,
+		.plan_ns = l.setup_ns,
+		.up_to_date = a->n_tasks,
+		.saved_ns = a->saved_ns};
 	e.counts.total = e.counts.done = e.counts.hits = a->n_tasks;
 	vx_report_replay(l.report, a->printed, a->printed_n);
 	vx_report_finish(l.report, &e);
@@ -131,7 +143,8 @@ static bool output(void *arg, const struct vx_store_item *i)
 {
 	struct outputs *o = arg;
 	const char *path = *i->path ? i->path : ".";
-	struct vx_unchanged_stat st = {.ino = i->ino, .size = i->size, .mtime_ns = i->mtime_ns, .ctime_ns = i->ctime_ns};
+	struct vx_unchanged_stat st = {
+		.ino = i->ino, .size = i->size, .mtime_ns = i->mtime_ns, .ctime_ns = i->ctime_ns};
 	if (i->mode)
 		vx_unchanged_item(o->u, path, S_ISDIR(i->mode), &st);
 	else
@@ -149,8 +162,10 @@ static bool add_outputs(struct loop *l, struct vx_unchanged_answer *a)
 		if (vx_task_is_group(&l->g->tasks[i]))
 			continue;
 		const struct vx_outputs *declared = loop_outputs(l, i);
-		v[n++] = (struct vx_store_known){
-			.id = l->g->tasks[i].id, .entry = l->t[i].entry, .outputs = declared != NULL, .additive = declared && declared->additive};
+		v[n++] = (struct vx_store_known){.id = l->g->tasks[i].id,
+			.entry = l->t[i].entry,
+			.outputs = declared != NULL,
+			.additive = declared && declared->additive};
 	}
 	bool good = vx_store_outputs(l->store, v, n, output, &o, &stamp) == 1;
 	if (good)
@@ -164,8 +179,8 @@ static bool had_nothing_to_do(const struct loop *l)
 {
 	struct vx_core_counts c;
 	vx_core_counts(l->core, &c);
-	return !l->code && !l->first_signal && c.hits == c.total && c.done == c.total && l->up_to_date == c.total && l->writes &&
-	       !vx_store_note(l->store);
+	return !l->code && !l->first_signal && c.hits == c.total && c.done == c.total &&
+	       l->up_to_date == c.total && l->writes && !vx_store_note(l->store);
 }
 
 void loop_keep_unchanged(struct loop *l)
@@ -173,7 +188,10 @@ void loop_keep_unchanged(struct loop *l)
 	struct vx_unchanged *u = l->plan->unchanged;
 	if (!u || !l->keyer || !had_nothing_to_do(l))
 		return;
-	struct vx_unchanged_answer a = {.n_tasks = l->up_to_date, .saved_ns = l->saved_ns, .store_dir = l->store_dir, .broad = l->plan->sel.broad};
+	struct vx_unchanged_answer a = {.n_tasks = l->up_to_date,
+		.saved_ns = l->saved_ns,
+		.store_dir = l->store_dir,
+		.broad = l->plan->sel.broad};
 	bool *seen = vx_xcalloc(l->plan->ws.n_projects + 1, sizeof *seen);
 	for (uint32_t i = 0; i < l->g->n_tasks; i++) {
 		a.n_projects += !seen[l->g->tasks[i].project];

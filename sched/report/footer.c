@@ -36,10 +36,12 @@ static void tasks_line(struct vx_report *r, const struct vx_run_end *e)
 	part(r, &first, YELLOW, c->skipped, "skipped");
 	if (first)
 		vx_buf_adds(&r->out.buf, "none run");
-	vx_buf_printf(&r->out.buf, " of %u in %u project%s\n", r->o.n_tasks, r->o.n_projects, r->o.n_projects == 1 ? "" : "s");
+	vx_buf_printf(&r->out.buf, " of %u in %u project%s\n", r->o.n_tasks, r->o.n_projects,
+		r->o.n_projects == 1 ? "" : "s");
 }
 
-/* In a long log, that of CI above all, the frames of failures are far away: here is what to search for. */
+/* In a long log, that of CI above all, the frames of failures are far away: here is what to search
+ * for. */
 static void failed_line(struct vx_report *r)
 {
 	if (!r->n_failed || r->o.n_tasks < 2)
@@ -48,7 +50,8 @@ static void failed_line(struct vx_report *r)
 	for (uint32_t k = 0; k < r->n_failed && k < VX_ARRAY_LEN(r->failed); k++)
 		vx_buf_printf(&r->out.buf, "%s%.200s", k ? ", " : "", r->failed[k]);
 	if (r->n_failed > VX_ARRAY_LEN(r->failed))
-		vx_buf_printf(&r->out.buf, " and %u more", r->n_failed - (uint32_t)VX_ARRAY_LEN(r->failed));
+		vx_buf_printf(&r->out.buf, " and %u more",
+			r->n_failed - (uint32_t)VX_ARRAY_LEN(r->failed));
 	vx_buf_addc(&r->out.buf, '\n');
 }
 
@@ -66,23 +69,27 @@ static void cache_line(struct vx_report *r, const struct vx_run_end *e)
 	part(r, &first, NULL, e->nocache, "no-cache");
 	part(r, &first, YELLOW, e->not_saved, "not saved");
 	if (e->saved_ns)
-		vx_buf_printf(&r->out.buf, "; saved %s", vx_fmt_ns(e->saved_ns, saved, sizeof saved));
+		vx_buf_printf(
+			&r->out.buf, "; saved %s", vx_fmt_ns(e->saved_ns, saved, sizeof saved));
 	vx_buf_addc(&r->out.buf, '\n');
 }
 
-/* The ideal schedule: no shorter than its longest path, nor than all its work spread evenly over the slots. */
+/* The ideal schedule: no shorter than its longest path, nor than all its work spread evenly over
+ * the slots. */
 static void time_line(struct vx_report *r, const struct vx_run_end *e)
 {
 	char a[32], b[32], c[32];
-	uint64_t spread = r->o.slots ? r->work_ns / r->o.slots : 0, ideal = e->critical_ns > spread ? e->critical_ns : spread;
+	uint64_t spread = r->o.slots ? r->work_ns / r->o.slots : 0,
+		 ideal = e->critical_ns > spread ? e->critical_ns : spread;
 
 	label(r, "time");
 	vx_buf_adds(&r->out.buf, vx_fmt_ns(e->wall_ns, a, sizeof a));
 	if (e->workers)
-		vx_buf_printf(&r->out.buf, " with %u worker%s", e->workers, e->workers == 1 ? "" : "s");
-	if (e->critical_ns)
 		vx_buf_printf(
-			&r->out.buf, "; critical path %s, ideal schedule %s", vx_fmt_ns(e->critical_ns, b, sizeof b), vx_fmt_ns(ideal, c, sizeof c));
+			&r->out.buf, " with %u worker%s", e->workers, e->workers == 1 ? "" : "s");
+	if (e->critical_ns)
+		vx_buf_printf(&r->out.buf, "; critical path %s, ideal schedule %s",
+			vx_fmt_ns(e->critical_ns, b, sizeof b), vx_fmt_ns(ideal, c, sizeof c));
 	vx_buf_addc(&r->out.buf, '\n');
 }
 
@@ -91,8 +98,8 @@ static void overhead_line(struct vx_report *r, const struct vx_run_end *e)
 	const struct {
 		const char *name;
 		uint64_t ns;
-	} parts[] = {{"plan", e->plan_ns}, {"keys", e->keys_ns}, {"probe", e->probe_ns}, {"dispatch", e->dispatch_ns}, {"sandbox", e->setup_ns},
-		{"save", e->save_ns}};
+	} parts[] = {{"plan", e->plan_ns}, {"keys", e->keys_ns}, {"probe", e->probe_ns},
+		{"dispatch", e->dispatch_ns}, {"sandbox", e->setup_ns}, {"save", e->save_ns}};
 	const char *comma = "";
 	char t[32];
 
@@ -100,7 +107,8 @@ static void overhead_line(struct vx_report *r, const struct vx_run_end *e)
 	for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
 		if (!parts[k].ns)
 			continue;
-		vx_buf_printf(&r->out.buf, "%s%s %s", comma, parts[k].name, vx_fmt_ns(parts[k].ns, t, sizeof t));
+		vx_buf_printf(&r->out.buf, "%s%s %s", comma, parts[k].name,
+			vx_fmt_ns(parts[k].ns, t, sizeof t));
 		comma = ", ";
 	}
 	vx_buf_adds(&r->out.buf, *comma ? "\n" : "none\n");
@@ -111,7 +119,8 @@ void footer_write(struct vx_report *r, const struct vx_run_end *e)
 	if (!piece(r, 16384))
 		return;
 	if (r->out.left_out_bytes)
-		vx_buf_printf(&r->out.buf, "[vx: %llu bytes of output were left out: they were not read in time]\n",
+		vx_buf_printf(&r->out.buf,
+			"[vx: %llu bytes of output were left out: they were not read in time]\n",
 			(unsigned long long)r->out.left_out_bytes);
 	vx_buf_addc(&r->out.buf, '\n');
 	if (e->signal) {

@@ -31,11 +31,14 @@ const char *vx_fmt_ns(uint64_t ns, char *ret, size_t cap)
 	else if (ms < 1000)
 		snprintf(ret, cap, "%llums", (unsigned long long)ms);
 	else if (s < 60)
-		snprintf(ret, cap, "%llu.%02llus", (unsigned long long)s, (unsigned long long)(ms % 1000 / 10));
+		snprintf(ret, cap, "%llu.%02llus", (unsigned long long)s,
+			(unsigned long long)(ms % 1000 / 10));
 	else if (s < 3600)
-		snprintf(ret, cap, "%llum %02llus", (unsigned long long)(s / 60), (unsigned long long)(s % 60));
+		snprintf(ret, cap, "%llum %02llus", (unsigned long long)(s / 60),
+			(unsigned long long)(s % 60));
 	else
-		snprintf(ret, cap, "%lluh %02llum", (unsigned long long)(s / 3600), (unsigned long long)(s % 3600 / 60));
+		snprintf(ret, cap, "%lluh %02llum", (unsigned long long)(s / 3600),
+			(unsigned long long)(s % 3600 / 60));
 	return ret;
 }
 
@@ -53,6 +56,7 @@ const char *vx_fmt_bytes(uint64_t bytes, char *ret, size_t cap)
 	if (u == 0 || whole >= 100)
 		snprintf(ret, cap, "%llu %s", (unsigned long long)whole, units[u]);
 	else
-		snprintf(ret, cap, "%llu.%llu %s", (unsigned long long)whole, (unsigned long long)(bytes % unit * 10 / unit), units[u]);
+		snprintf(ret, cap, "%llu.%llu %s", (unsigned long long)whole,
+			(unsigned long long)(bytes % unit * 10 / unit), units[u]);
 	return ret;
 }

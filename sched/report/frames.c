@@ -24,7 +24,8 @@ static void write_chunk(void *arg, int stream, const void *p, size_t n)
 }
 
 /* The output as it was written, ended by a newline, and colours that it left on ended too. */
-void log_write(struct vx_report *r, const struct vx_tasklog *log, const void *stored, size_t stored_bytes, const char *end_mark)
+void log_write(struct vx_report *r, const struct vx_tasklog *log, const void *stored,
+	size_t stored_bytes, const char *end_mark)
 {
 	struct writer w = {&r->out.buf, '\n', false};
 
@@ -57,7 +58,8 @@ size_t log_bytes(const struct vx_tasklog *log, size_t stored_bytes)
 	return n;
 }
 
-/* ---- GitHub Actions: https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands ---- */
+/* ---- GitHub Actions:
+ * https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands ---- */
 
 static void escape(struct vx_buf *b, const char *s, bool property)
 {
@@ -69,15 +71,19 @@ static void escape(struct vx_buf *b, const char *s, bool property)
 	}
 }
 
-/* What a task prints must not be taken for commands. The fence's word is random, so that no output can end it. */
-static void fenced_log(struct vx_report *r, const struct vx_tasklog *log, const void *stored, size_t stored_bytes)
+/* What a task prints must not be taken for commands. The fence's word is random, so that no output
+ * can end it. */
+static void fenced_log(
+	struct vx_report *r, const struct vx_tasklog *log, const void *stored, size_t stored_bytes)
 {
 	uint64_t word[2] = {0, 0};
 	char fence[64], mark[80];
 
 	if (getrandom(word, sizeof word, 0) < 0)
-		word[0] = (uint64_t)(uintptr_t)r; /* cannot happen since Linux 5.6; unguessable enough */
-	snprintf(fence, sizeof fence, "vx-%016llx%016llx", (unsigned long long)word[0], (unsigned long long)word[1]);
+		/* cannot happen since Linux 5.6; unguessable enough */
+		word[0] = (uint64_t)(uintptr_t)r;
+	snprintf(fence, sizeof fence, "vx-%016llx%016llx", (unsigned long long)word[0],
+		(unsigned long long)word[1]);
 	vx_buf_printf(&r->out.buf, "::stop-commands::%s\n", fence);
 	snprintf(mark, sizeof mark, "::%s::\n", fence);
 	log_write(r, log, stored, stored_bytes, mark);
@@ -114,7 +120,8 @@ static void rule(struct vx_report *r, const char *id, const char *status, uint64
 {
 	char time[32], line[256];
 
-	paint(r, status ? RED : BOLD, "%s %s%s%s", r->ascii ? "---" : "───", id, status ? ": " : "", status ? brief(status, line, sizeof line) : "");
+	paint(r, status ? RED : BOLD, "%s %s%s%s", r->ascii ? "---" : "───", id, status ? ": " : "",
+		status ? brief(status, line, sizeof line) : "");
 	if (status)
 		vx_buf_printf(&r->out.buf, " after %s", vx_fmt_ns(wall_ns, time, sizeof time));
 	vx_buf_printf(&r->out.buf, " %s\n", r->ascii ? "---" : "───");
@@ -125,7 +132,8 @@ void frame_ended(struct vx_report *r, const struct vx_task_end *e)
 {
 	bool output = e->log ? !vx_tasklog_empty(e->log) : e->stored_bytes > 0;
 
-	if (!piece(r, log_bytes(e->log, e->stored_bytes) + 8192 + (e->note ? strlen(e->note) * 3 : 0)))
+	if (!piece(r, log_bytes(e->log, e->stored_bytes) + 8192 +
+			      (e->note ? strlen(e->note) * 3 : 0)))
 		return;
 	if (r->mode == MODE_GITHUB) {
 		github(r, e, output);

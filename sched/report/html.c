@@ -1,4 +1,5 @@
-/* --report=html: one page that needs nothing but itself. The data are arrays in a script element, the rest is html_page.c. */
+/* --report=html: one page that needs nothing but itself. The data are arrays in a script element,
+ * the rest is html_page.c. */
 #include "html_page.h"
 #include "trace_internal.h"
 
@@ -33,8 +34,10 @@ static void tasks(const struct vx_trace *t, struct vx_buf *b)
 
 		vx_buf_adds(b, i ? ",\n[" : "[");
 		trace_json(b, t->in[i].id);
-		vx_buf_printf(b, ",\"%s\",\"%s\",%.3f,%.3f,%llu,%u,", t->in[i].group ? "group" : trace_result(x->result),
-			trace_cache(x) ? trace_cache(x) : "", ms(x->wall_ns), ms(x->cpu_ns), (unsigned long long)x->peak_bytes, x->attempts);
+		vx_buf_printf(b, ",\"%s\",\"%s\",%.3f,%.3f,%llu,%u,",
+			t->in[i].group ? "group" : trace_result(x->result),
+			trace_cache(x) ? trace_cache(x) : "", ms(x->wall_ns), ms(x->cpu_ns),
+			(unsigned long long)x->peak_bytes, x->attempts);
 		trace_json(b, x->status ? x->status : x->flaky ? "ok, flaky" : "");
 		vx_buf_printf(b, ",\"%s\",%d]", x->key ? x->key : "", t->in[i].requested);
 	}
@@ -48,14 +51,16 @@ static void spans(const struct vx_trace *t, struct vx_buf *b)
 	for (uint32_t k = 0; k < t->n_spans; k++) {
 		const struct span *s = &t->spans[k];
 
-		vx_buf_printf(b, "%s[%u,%u,%u,%.3f,%.3f,%d,%u]", k ? ",\n" : "", s->task, s->lane, s->row, at_ms(t, s->start_ns),
-			ms(s->end_ns - s->start_ns), s->ok, s->attempt);
+		vx_buf_printf(b, "%s[%u,%u,%u,%.3f,%.3f,%d,%u]", k ? ",\n" : "", s->task, s->lane,
+			s->row, at_ms(t, s->start_ns), ms(s->end_ns - s->start_ns), s->ok,
+			s->attempt);
 	}
 	vx_buf_adds(b, "],\n\"phases\":[");
 	for (uint32_t k = 0; k < t->n_phases; k++) {
 		const struct phase *p = &t->phases[k];
 
-		vx_buf_printf(b, "%s[\"%s\",%.3f,%.3f]", k ? "," : "", p->name, at_ms(t, p->start_ns),
+		vx_buf_printf(b, "%s[\"%s\",%.3f,%.3f]", k ? "," : "", p->name,
+			at_ms(t, p->start_ns),
 			p->end_ns > p->start_ns ? ms(p->end_ns - p->start_ns) : 0);
 	}
 	vx_buf_adds(b, "],\n\"rows\":[");
@@ -74,14 +79,18 @@ static void run(struct vx_trace *t, struct vx_buf *b)
 	vx_buf_adds(b, "\"critical\":[");
 	for (uint32_t k = 0; k < n; k++)
 		vx_buf_printf(b, "%s%u", k ? "," : "", chain[k]);
-	vx_buf_printf(b, "],\n\"run\":{\"code\":%d,\"wall\":%.3f,\"critical\":%.3f,\"ideal\":%.3f,\"saved\":%.3f,\"slots\":%u,\"workers\":%u,",
-		e->code, ms(t->end_ns - t->start_ns), ms(critical_ns), ms(trace_ideal(t)), ms(e->saved_ns), t->slots, e->workers);
+	vx_buf_printf(b,
+		"],\n\"run\":{\"code\":%d,\"wall\":%.3f,\"critical\":%.3f,\"ideal\":%.3f,\"saved\":%.3f,\"slots\":%u,\"workers\":%u,",
+		e->code, ms(t->end_ns - t->start_ns), ms(critical_ns), ms(trace_ideal(t)),
+		ms(e->saved_ns), t->slots, e->workers);
 	vx_buf_printf(b,
 		"\"total\":%u,\"executed\":%u,\"failed\":%u,\"skipped\":%u,\"upToDate\":%u,\"restored\":%u,\"missed\":%u,\"nocache\":%u,\"notSaved\":%u,",
-		e->counts.total, e->counts.executed, e->counts.failed, e->counts.skipped, e->up_to_date, e->restored, e->missed, e->nocache,
-		e->not_saved);
-	vx_buf_printf(b, "\"overhead\":{\"plan\":%.3f,\"keys\":%.3f,\"probe\":%.3f,\"dispatch\":%.3f,\"sandbox\":%.3f,\"save\":%.3f}}",
-		ms(e->plan_ns), ms(e->keys_ns), ms(e->probe_ns), ms(e->dispatch_ns), ms(e->setup_ns), ms(e->save_ns));
+		e->counts.total, e->counts.executed, e->counts.failed, e->counts.skipped,
+		e->up_to_date, e->restored, e->missed, e->nocache, e->not_saved);
+	vx_buf_printf(b,
+		"\"overhead\":{\"plan\":%.3f,\"keys\":%.3f,\"probe\":%.3f,\"dispatch\":%.3f,\"sandbox\":%.3f,\"save\":%.3f}}",
+		ms(e->plan_ns), ms(e->keys_ns), ms(e->probe_ns), ms(e->dispatch_ns),
+		ms(e->setup_ns), ms(e->save_ns));
 }
 
 int vx_trace_write_html(struct vx_trace *t, const char *path, const char *title, struct vx_err *err)

@@ -1,4 +1,5 @@
-/* The page of --report=html, line by line: markup, style and script. No copy of anything; nothing is fetched (the policy in its head forbids it). */
+/* The page of --report=html, line by line: markup, style and script. No copy of anything; nothing
+ * is fetched (the policy in its head forbids it). */
 #include "html_page.h"
 
 /* clang-format off: one line of the page is one line here */

@@ -1,4 +1,5 @@
-/* The fixed text of the page of --report=html, in the order it is written: head, (title), style, (title), body, (data), script. */
+/* The fixed text of the page of --report=html, in the order it is written: head, (title), style,
+ * (title), body, (data), script. */
 #ifndef VX_SCHED_REPORT_HTML_PAGE_H
 #define VX_SCHED_REPORT_HTML_PAGE_H
 

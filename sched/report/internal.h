@@ -1,5 +1,5 @@
-/* The parts of the report: report.c decides what is shown of what; frames.c, rows.c, footer.c and stream.c write it; region.c keeps the live rows of a terminal;
- * out.c brings it to stdout. */
+/* The parts of the report: report.c decides what is shown of what; frames.c, rows.c, footer.c and
+ * stream.c write it; region.c keeps the live rows of a terminal; out.c brings it to stdout. */
 #ifndef VX_SCHED_REPORT_INTERNAL_H
 #define VX_SCHED_REPORT_INTERNAL_H
 
@@ -14,7 +14,8 @@ struct live {
 	const char *id;
 	uint64_t start_ns;
 	bool requested, persistent, ready, streams, exited;
-	struct vx_buf line; /* streamed with a name before each line: the line that is not complete yet */
+	/* streamed with a name before each line: the line that is not complete yet */
+	struct vx_buf line;
 };
 
 /* A failed task whose output is shown at the end. */
@@ -36,8 +37,9 @@ struct vx_report {
 	uint32_t n_ended, n_failed;
 	struct failure *failures;
 	uint32_t n_failures, cap_failures;
-	const char *failed[10]; /* the first of all that failed, for the footer; n_failed counts all */
-	uint64_t work_ns;       /* of all executed tasks, for the ideal schedule */
+	/* the first of all that failed, for the footer; n_failed counts all */
+	const char *failed[10];
+	uint64_t work_ns; /* of all executed tasks, for the ideal schedule */
 	/* streaming */
 	uint32_t streaming; /* live tasks that stream */
 	bool named;         /* more than one has streamed at a time: each line says whose it is */
@@ -59,19 +61,24 @@ struct vx_report {
 #define BOLD "1"
 
 /* rows.c */
-void paint(struct vx_report *r, const char *sgr, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void paint(struct vx_report *r, const char *sgr, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void row_write(struct vx_report *r, const struct vx_task_end *e, bool with_key);
 void note_write(struct vx_report *r, const struct vx_task_end *e);
 const char *one_line(const char *s, char *ret, size_t cap); /* control characters become blanks */
-/* A status that gives its reasons at length stands in a row and a rule without them; reason_write then writes it whole, as a line of its own. */
+/* A status that gives its reasons at length stands in a row and a rule without them; reason_write
+ * then writes it whole, as a line of its own. */
 bool has_reasons(const char *status);
 const char *brief(const char *status, char *ret, size_t cap);
 void reason_write(struct vx_report *r, const char *status);
 
 /* frames.c */
-void frame_ended(struct vx_report *r, const struct vx_task_end *e); /* header, output, row; as the mode has it */
-void frame_failures(struct vx_report *r);                           /* those that were kept for the end */
-void log_write(struct vx_report *r, const struct vx_tasklog *log, const void *stored, size_t stored_bytes, const char *end_mark);
+/* header, output, row; as the mode has it */
+void frame_ended(struct vx_report *r, const struct vx_task_end *e);
+/* those that were kept for the end */
+void frame_failures(struct vx_report *r);
+void log_write(struct vx_report *r, const struct vx_tasklog *log, const void *stored,
+	size_t stored_bytes, const char *end_mark);
 size_t log_bytes(const struct vx_tasklog *log, size_t stored_bytes);
 
 /* stream.c */

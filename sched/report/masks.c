@@ -30,7 +30,8 @@ static void add(struct vx_masks *m, const char *p, size_t n)
 	m->v[m->n++] = (struct mask){vx_arena_dup(&m->bytes, p, n), n};
 }
 
-/* The value without newlines at its end, and each of its lines: printed with a prefix, or with CR LF, only the lines would be found. */
+/* The value without newlines at its end, and each of its lines: printed with a prefix, or with CR
+ * LF, only the lines would be found. */
 static void add_value(struct vx_masks *m, const char *value)
 {
 	size_t n = strlen(value);
@@ -61,7 +62,8 @@ static bool holds(const char *name, size_t n, const char *word)
 
 static bool secret_name(const char *name, size_t n, struct vx_strs secret)
 {
-	static const char *const words[] = {"TOKEN", "SECRET", "KEY", "PASSWORD", "PASSWD", "CREDENTIAL"};
+	static const char *const words[] = {
+		"TOKEN", "SECRET", "KEY", "PASSWORD", "PASSWD", "CREDENTIAL"};
 
 	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
 		if (holds(name, n, words[k]))

@@ -13,7 +13,8 @@ void out_init(struct out *o, int fd)
 {
 	struct stat st;
 
-	*o = (struct out){.fd = fd, .buf = VX_BUF(OUT_MAX_BYTES + 4096), .kept = VX_BUF(OUT_KEPT_BYTES)};
+	*o = (struct out){
+		.fd = fd, .buf = VX_BUF(OUT_MAX_BYTES + 4096), .kept = VX_BUF(OUT_KEPT_BYTES)};
 	o->dead = fd < 0 || fstat(fd, &st) < 0;
 	o->plain_file = !o->dead && S_ISREG(st.st_mode);
 }
@@ -34,7 +35,8 @@ static void forget_written(struct out *o)
 	}
 }
 
-/* Can something be written without waiting? A pipe that polls writable takes PIPE_BUF bytes at once. */
+/* Can something be written without waiting? A pipe that polls writable takes PIPE_BUF bytes at
+ * once. */
 static bool writable(const struct out *o, int timeout_ms)
 {
 	struct pollfd p = {o->fd, POLLOUT, 0};
@@ -47,7 +49,8 @@ static bool signal_pending(void)
 	sigset_t s;
 
 	return sigpending(&s) == 0 &&
-	       (sigismember(&s, SIGINT) == 1 || sigismember(&s, SIGTERM) == 1 || sigismember(&s, SIGHUP) == 1 || sigismember(&s, SIGQUIT) == 1);
+	       (sigismember(&s, SIGINT) == 1 || sigismember(&s, SIGTERM) == 1 ||
+		       sigismember(&s, SIGHUP) == 1 || sigismember(&s, SIGQUIT) == 1);
 }
 
 static void write_some(struct out *o)

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-/* The live rows: one per running task, then the meters, below everything else on a terminal. They are drawn by vx_report_tick, at most every REGION_MS, and
- * permanent text waits for the tick in the buffer, so that rubbing out, text and new rows are one write. */
+/* The live rows: one per running task, then the meters, below everything else on a terminal. They
+ * are drawn by vx_report_tick, at most every REGION_MS, and permanent text waits for the tick in
+ * the buffer, so that rubbing out, text and new rows are one write. */
 
 static const char *env_get(const struct vx_report *r, const char *name)
 {
@@ -70,7 +71,10 @@ static void live_row(struct vx_report *r, const struct live *t, uint64_t now_ns,
 	static const char *const spin[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
 	char time[32];
 
-	paint(r, t->ready ? GREEN : CYAN, "%s", r->ascii ? "*" : t->ready ? "●" : spin[now_ns / 100000000 % 10]);
+	paint(r, t->ready ? GREEN : CYAN, "%s",
+		r->ascii   ? "*"
+		: t->ready ? "●"
+			   : spin[now_ns / 100000000 % 10]);
 	vx_buf_printf(&r->out.buf, " %8s  ", ticking(t->start_ns, now_ns, time, sizeof time));
 	clipped(&r->out.buf, t->id, cols > 14 ? cols - 14 : 1);
 	vx_buf_addc(&r->out.buf, '\n');
@@ -81,7 +85,8 @@ static void meters(struct vx_report *r, uint64_t now_ns, uint32_t cols)
 	const struct vx_core_counts *c = &r->counts;
 	struct vx_buf line = VX_BUF(512);
 	char time[32];
-	uint32_t width = cols > 60 ? 20 : 0, full = r->o.n_tasks ? (uint32_t)((uint64_t)width * r->n_ended / r->o.n_tasks) : 0;
+	uint32_t width = cols > 60 ? 20 : 0,
+		 full = r->o.n_tasks ? (uint32_t)((uint64_t)width * r->n_ended / r->o.n_tasks) : 0;
 
 	vx_buf_addc(&line, ' ');
 	for (uint32_t k = 0; k < width; k++)

@@ -43,7 +43,8 @@ static bool not_utf8(const struct vx_report_opts *o)
 		const char *v = env_get(o, names[k]);
 
 		if (v && *v)
-			return !strcasestr(v, "utf-8") && !strcasestr(v, "utf8") && strcmp(v, "C") != 0 && strcmp(v, "POSIX") != 0;
+			return !strcasestr(v, "utf-8") && !strcasestr(v, "utf8") &&
+			       strcmp(v, "C") != 0 && strcmp(v, "POSIX") != 0;
 	}
 	return false;
 }
@@ -54,8 +55,13 @@ static void look_around(struct vx_report *r)
 	const char *no_color = env_get(o, "NO_COLOR"), *term = env_get(o, "TERM");
 	bool tty = isatty(o->out_fd) == 1, dumb = !term || !*term || !strcmp(term, "dumb");
 
-	r->mode = env_on(o, "GITHUB_ACTIONS") ? MODE_GITHUB : env_on(o, "CI") ? MODE_CI : tty ? MODE_TERMINAL : MODE_PLAIN;
-	r->color = env_get(o, "FORCE_COLOR") && *env_get(o, "FORCE_COLOR") ? env_on(o, "FORCE_COLOR") : tty && !dumb;
+	r->mode = env_on(o, "GITHUB_ACTIONS") ? MODE_GITHUB
+		  : env_on(o, "CI")           ? MODE_CI
+		  : tty                       ? MODE_TERMINAL
+					      : MODE_PLAIN;
+	r->color = env_get(o, "FORCE_COLOR") && *env_get(o, "FORCE_COLOR")
+			   ? env_on(o, "FORCE_COLOR")
+			   : tty && !dumb;
 	if (no_color && *no_color)
 		r->color = false;
 	r->ascii = not_utf8(o);
@@ -119,17 +125,21 @@ static struct live *find(struct vx_report *r, uint32_t task)
 
 enum vx_output_logs logs_of(const struct vx_report *r, uint32_t task)
 {
-	return r->o.logs == VX_LOGS_DEFAULT && r->o.task_logs ? (enum vx_output_logs)r->o.task_logs[task] : r->o.logs;
+	return r->o.logs == VX_LOGS_DEFAULT && r->o.task_logs
+		       ? (enum vx_output_logs)r->o.task_logs[task]
+		       : r->o.logs;
 }
 
 static bool grouped(const struct vx_report *r, uint32_t task, bool hit)
 {
 	enum vx_output_logs logs = logs_of(r, task);
 
-	return logs == VX_LOGS_FULL || (logs == VX_LOGS_NEW && !hit) || (logs == VX_LOGS_DEFAULT && (r->mode == MODE_CI || r->mode == MODE_GITHUB));
+	return logs == VX_LOGS_FULL || (logs == VX_LOGS_NEW && !hit) ||
+	       (logs == VX_LOGS_DEFAULT && (r->mode == MODE_CI || r->mode == MODE_GITHUB));
 }
 
-/* A focused run streams what was requested. Servers that were requested stream everywhere: they have no end at which a group could be shown. */
+/* A focused run streams what was requested. Servers that were requested stream everywhere: they
+ * have no end at which a group could be shown. */
 static bool to_stream(const struct vx_report *r, uint32_t task, bool requested, bool persistent)
 {
 	enum vx_output_logs logs = logs_of(r, task);
@@ -141,7 +151,8 @@ static bool to_stream(const struct vx_report *r, uint32_t task, bool requested, 
 
 /* ---- what happens ---- */
 
-void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool requested, bool persistent, uint16_t attempt)
+void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool requested,
+	bool persistent, uint16_t attempt)
 {
 	struct live *t = find(r, task);
 
@@ -152,7 +163,8 @@ void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool 
 			r->live = vx_xrealloc(r->live, r->cap_live * sizeof *r->live);
 		}
 		t = &r->live[r->n_live++];
-		*t = (struct live){.task = task, .id = id, .requested = requested, .persistent = persistent};
+		*t = (struct live){
+			.task = task, .id = id, .requested = requested, .persistent = persistent};
 		if (to_stream(r, task, requested, persistent))
 			stream_begin(r, t);
 	}
@@ -184,7 +196,8 @@ void vx_report_retry(struct vx_report *r, uint32_t task, uint16_t attempt, const
 	if (!t || logs_of(r, task) == VX_LOGS_NONE || !piece(r, strlen(t->id) + 512))
 		return;
 	paint(r, YELLOW, "%s", r->ascii ? "~" : "↻");
-	vx_buf_printf(&r->out.buf, " attempt %u of %s: %s; running it again\n", attempt, t->id, one_line(why ? why : "failed", line, sizeof line));
+	vx_buf_printf(&r->out.buf, " attempt %u of %s: %s; running it again\n", attempt, t->id,
+		one_line(why ? why : "failed", line, sizeof line));
 	flush(r);
 }
 
@@ -216,7 +229,8 @@ static void keep_failure(struct vx_report *r, const struct vx_task_end *e)
 		r->failures = vx_xrealloc(r->failures, r->cap_failures * sizeof *r->failures);
 	}
 	r->failures[r->n_failures++] =
-		(struct failure){e->id, e->status ? vx_xstrdup(e->status) : NULL, e->wall_ns, e->log, e->note ? vx_xstrdup(e->note) : NULL};
+		(struct failure){e->id, e->status ? vx_xstrdup(e->status) : NULL, e->wall_ns,
+			e->log, e->note ? vx_xstrdup(e->note) : NULL};
 }
 
 /* Returns whether the task's output has been streamed. */
@@ -245,7 +259,8 @@ static void stream_hit(struct vx_report *r, const struct vx_task_end *e)
 
 void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 {
-	bool streamed = leave_live(r, e->task), failed = e->result == VX_R_FAILED, hit = e->result == VX_R_HIT;
+	bool streamed = leave_live(r, e->task), failed = e->result == VX_R_FAILED,
+	     hit = e->result == VX_R_HIT;
 	enum vx_output_logs logs = logs_of(r, e->task);
 	bool key = logs == VX_LOGS_HASH || (logs == VX_LOGS_NEW && hit);
 
@@ -255,7 +270,8 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 	r->n_failed += failed;
 	if (e->result == VX_R_SUCCESS || failed)
 		r->work_ns += e->wall_ns;
-	if (e->result == VX_R_ABORTED || e->result == VX_R_NOT_STARTED || (logs == VX_LOGS_NONE && !failed)) {
+	if (e->result == VX_R_ABORTED || e->result == VX_R_NOT_STARTED ||
+		(logs == VX_LOGS_NONE && !failed)) {
 		flush(r);
 		return;
 	}
@@ -270,7 +286,8 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 		char status[256];
 		if (failed && !streamed && logs != VX_LOGS_NONE && !key) {
 			keep_failure(r, e);
-			row.status = e->status ? brief(e->status, status, sizeof status) : NULL; /* the reasons stand in its frame */
+			/* the reasons stand in its frame */
+			row.status = e->status ? brief(e->status, status, sizeof status) : NULL;
 		}
 		if (piece(r, 8192 + (e->note ? strlen(e->note) * 3 : 0))) {
 			row_write(r, &row, key);
@@ -292,7 +309,8 @@ void vx_report_warn(struct vx_report *r, const char *fmt, ...)
 	va_end(ap);
 	vx_buf_addc(&b, '\n');
 	if (r->mode == MODE_TERMINAL && piece(r, 16))
-		out_flush(&r->out); /* the line must not land in the live rows, nor in the middle of another */
+		/* the line must not land in the live rows, nor in the middle of another */
+		out_flush(&r->out);
 	out_init(&err, r->o.err_fd);
 	if (out_begin(&err, b.len))
 		vx_buf_add(&err.buf, vx_buf_str(&b), b.len);
@@ -335,7 +353,10 @@ void vx_report_interrupted(struct vx_report *r)
 /* When the live rows are due, from now. A run that is over at once never shows any. */
 static uint64_t due_ms(const struct vx_report *r, uint64_t now_ns)
 {
-	uint64_t last_ns = r->drawn_ns ? r->drawn_ns : r->o.start_ns, every = !r->drawn_ns ? REGION_FIRST_MS : r->dirty ? REGION_MS : REGION_IDLE_MS;
+	uint64_t last_ns = r->drawn_ns ? r->drawn_ns : r->o.start_ns,
+		 every = !r->drawn_ns ? REGION_FIRST_MS
+			 : r->dirty   ? REGION_MS
+				      : REGION_IDLE_MS;
 	uint64_t since_ms = now_ns > last_ns ? (now_ns - last_ns) / 1000000 : 0;
 
 	return since_ms >= every ? 0 : every - since_ms;

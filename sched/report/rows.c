@@ -46,8 +46,10 @@ static struct look look_of(const struct vx_task_end *e)
 
 static const char *cache_word(const struct vx_task_end *e)
 {
-	static const char *const words[] = {
-		[VX_C_MISS] = "miss", [VX_C_UP_TO_DATE] = "up-to-date", [VX_C_RESTORED] = "restored", [VX_C_NOCACHE] = "no-cache"};
+	static const char *const words[] = {[VX_C_MISS] = "miss",
+		[VX_C_UP_TO_DATE] = "up-to-date",
+		[VX_C_RESTORED] = "restored",
+		[VX_C_NOCACHE] = "no-cache"};
 
 	return e->result == VX_R_SKIPPED ? "-" : words[e->cache];
 }
@@ -73,18 +75,24 @@ void reason_write(struct vx_report *r, const char *status)
 		vx_buf_printf(&r->out.buf, "  %s\n", one_line(status, line, sizeof line));
 }
 
-/* glyph time status cache project#task. Nothing stands after the task, so that it is easily cut out. */
+/* glyph time status cache project#task. Nothing stands after the task, so that it is easily cut
+ * out. */
 void row_write(struct vx_report *r, const struct vx_task_end *e, bool with_key)
 {
 	struct look l = look_of(e);
 	char time[32] = "", status[256];
-	const char *s = e->status ? e->status : e->result == VX_R_HIT ? "cached" : e->flaky ? "ok, flaky" : "ok";
+	const char *s = e->status               ? e->status
+			: e->result == VX_R_HIT ? "cached"
+			: e->flaky              ? "ok, flaky"
+						: "ok";
 
 	if (e->result != VX_R_SKIPPED)
 		vx_fmt_ns(e->wall_ns, time, sizeof time);
 	paint(r, l.sgr, "%s", r->ascii ? l.ascii : l.glyph);
 	vx_buf_printf(&r->out.buf, " %8s  ", time);
-	paint(r, l.sgr, "%-9s", e->result == VX_R_FAILED ? brief(s, status, sizeof status) : one_line(s, status, sizeof status));
+	paint(r, l.sgr, "%-9s",
+		e->result == VX_R_FAILED ? brief(s, status, sizeof status)
+					 : one_line(s, status, sizeof status));
 	vx_buf_addc(&r->out.buf, ' ');
 	paint(r, DIM, "%-10s", cache_word(e));
 	if (with_key)
@@ -102,7 +110,8 @@ void note_write(struct vx_report *r, const struct vx_task_end *e)
 	if (e->flaky)
 		vx_buf_printf(&r->out.buf, "  flaky: %s passed after a failed attempt\n", e->id);
 	if (e->leftover_cut)
-		vx_buf_adds(&r->out.buf, "  output was cut: something that the command left running held it open\n");
+		vx_buf_adds(&r->out.buf,
+			"  output was cut: something that the command left running held it open\n");
 	for (const char *p = e->note; p && *p;) {
 		size_t n = strcspn(p, "\n");
 
@@ -114,7 +123,8 @@ void note_write(struct vx_report *r, const struct vx_task_end *e)
 	if (r->o.verbosity >= 2 && e->result != VX_R_HIT && e->result != VX_R_SKIPPED) {
 		vx_buf_printf(&r->out.buf, "  cpu %s", vx_fmt_ns(e->cpu_ns, a, sizeof a));
 		if (e->peak_bytes)
-			vx_buf_printf(&r->out.buf, ", peak %s of %s", vx_fmt_bytes(e->peak_bytes, b, sizeof b),
+			vx_buf_printf(&r->out.buf, ", peak %s of %s",
+				vx_fmt_bytes(e->peak_bytes, b, sizeof b),
 				e->peak_is_tree ? "the whole tree" : "the largest process");
 		vx_buf_addc(&r->out.buf, '\n');
 	}

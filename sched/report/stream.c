@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Streams are raw while one task streams at a time. From the moment a second one joins, every line says whose it is. */
+/* Streams are raw while one task streams at a time. From the moment a second one joins, every line
+ * says whose it is. */
 
 #define MAX_LINE_BYTES (64U << 10) /* longer ones are shown in pieces */
 

@@ -14,10 +14,12 @@ typedef void shown_fn(void *arg, int stream, const void *p, size_t n);
 
 #define STREAMS 2
 #define MAGIC "vxlog\0\0\1" /* the last byte is the version */
-#define HEADER_BYTES 40     /* magic, u64le head bytes, cut bytes, tail bytes, u32le head runs, tail runs */
+/* magic, u64le head bytes, cut bytes, tail bytes, u32le head runs, tail runs */
+#define HEADER_BYTES 40
 
-/* Bytes and, beside them, which stream they came from: runs of (length << 1 | stream - 1). The front can be dropped; what was dropped is moved away only when
- * it is as much as what is left, so that a byte is moved once on average. */
+/* Bytes and, beside them, which stream they came from: runs of (length << 1 | stream - 1). The
+ * front can be dropped; what was dropped is moved away only when it is as much as what is left, so
+ * that a byte is moved once on average. */
 struct part {
 	uint8_t *bytes;
 	uint32_t *runs;
@@ -141,7 +143,8 @@ static void keep(struct vx_tasklog *l, int stream, const uint8_t *p, size_t n)
 	part_add(&l->tail, stream, p, n);
 }
 
-static void emit(struct vx_tasklog *l, int stream, const uint8_t *p, size_t n, shown_fn *shown, void *arg)
+static void emit(
+	struct vx_tasklog *l, int stream, const uint8_t *p, size_t n, shown_fn *shown, void *arg)
 {
 	if (!n)
 		return;
@@ -150,8 +153,10 @@ static void emit(struct vx_tasklog *l, int stream, const uint8_t *p, size_t n, s
 		shown(arg, stream, p, n);
 }
 
-/* Shows what is known of p; returns how much that was. The rest may begin a mask, and is known only at the end. */
-static size_t sift(struct vx_tasklog *l, int stream, const uint8_t *p, size_t n, bool end, shown_fn *shown, void *arg)
+/* Shows what is known of p; returns how much that was. The rest may begin a mask, and is known only
+ * at the end. */
+static size_t sift(struct vx_tasklog *l, int stream, const uint8_t *p, size_t n, bool end,
+	shown_fn *shown, void *arg)
 {
 	struct held *h = &l->held[stream - 1];
 	size_t k = 0, plain = 0; /* p[plain ..< k] is to be shown as it is */
@@ -169,7 +174,8 @@ static size_t sift(struct vx_tasklog *l, int stream, const uint8_t *p, size_t n,
 			break;
 		if (m && !h->hide) {
 			emit(l, stream, p + plain, k - plain, shown, arg);
-			emit(l, stream, (const uint8_t *)MASK_TEXT, sizeof MASK_TEXT - 1, shown, arg);
+			emit(l, stream, (const uint8_t *)MASK_TEXT, sizeof MASK_TEXT - 1, shown,
+				arg);
 		}
 		if (m > h->hide)
 			h->hide = m;
@@ -193,7 +199,8 @@ static void hold(struct held *h, const uint8_t *p, size_t n)
 	h->n += n;
 }
 
-void vx_tasklog_add(struct vx_tasklog *l, int stream, const void *p, size_t n, shown_fn *shown, void *arg)
+void vx_tasklog_add(
+	struct vx_tasklog *l, int stream, const void *p, size_t n, shown_fn *shown, void *arg)
 {
 	vx_assert(stream >= 1 && stream <= STREAMS);
 	struct held *h = &l->held[stream - 1];
@@ -268,8 +275,10 @@ uint64_t vx_tasklog_cut_bytes(const struct vx_tasklog *l)
 static void name_cut(uint64_t cut_bytes, bool at_line, shown_fn *f, void *arg)
 {
 	char text[160];
-	int n = snprintf(text, sizeof text, "%s[vx: %llu bytes of output are left out here; the first %u and the last %u MiB are kept]\n",
-		at_line ? "" : "\n", (unsigned long long)cut_bytes, VX_KEEP_HEAD_BYTES >> 20, VX_KEEP_TAIL_BYTES >> 20);
+	int n = snprintf(text, sizeof text,
+		"%s[vx: %llu bytes of output are left out here; the first %u and the last %u MiB are kept]\n",
+		at_line ? "" : "\n", (unsigned long long)cut_bytes, VX_KEEP_HEAD_BYTES >> 20,
+		VX_KEEP_TAIL_BYTES >> 20);
 
 	f(arg, 1, text, (size_t)n);
 }
@@ -348,7 +357,8 @@ int vx_tasklog_replay(const void *stored, size_t n, shown_fn *f, void *arg)
 		return -EBADMSG;
 	uint64_t head = u64le(p + 8), cut = u64le(p + 16), tail = u64le(p + 24);
 	uint32_t head_runs = u32le(p + 32), tail_runs = u32le(p + 36);
-	if (!head || head > VX_KEEP_HEAD_BYTES || tail > VX_KEEP_TAIL_BYTES || head_runs > head || tail_runs > tail)
+	if (!head || head > VX_KEEP_HEAD_BYTES || tail > VX_KEEP_TAIL_BYTES || head_runs > head ||
+		tail_runs > tail)
 		return -EBADMSG;
 	if ((tail && head != VX_KEEP_HEAD_BYTES) || (cut && tail != VX_KEEP_TAIL_BYTES))
 		return -EBADMSG; /* never written so */
@@ -356,7 +366,8 @@ int vx_tasklog_replay(const void *stored, size_t n, shown_fn *f, void *arg)
 	if (n != HEADER_BYTES + runs_bytes + head + tail)
 		return -EBADMSG;
 	const uint8_t *runs = p + HEADER_BYTES, *bytes = runs + runs_bytes;
-	if (!runs_valid(runs, head_runs, head) || !runs_valid(runs + 4UL * head_runs, tail_runs, tail))
+	if (!runs_valid(runs, head_runs, head) ||
+		!runs_valid(runs + 4UL * head_runs, tail_runs, tail))
 		return -EBADMSG;
 	runs_each(runs, head_runs, bytes, f, arg);
 	if (cut)

@@ -12,11 +12,13 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
-#define MAX_LANE_ROWS 64U /* but for the slots: hits that are checked all at once could be any number */
+/* but for the slots: hits that are checked all at once could be any number */
+#define MAX_LANE_ROWS 64U
 
 const char *const trace_lane_names[LANES] = {"run", "restore", "save", "key"};
 
-struct vx_trace *vx_trace_new(const struct vx_trace_task *tasks, uint32_t n, uint32_t slots, uint64_t start_ns)
+struct vx_trace *vx_trace_new(
+	const struct vx_trace_task *tasks, uint32_t n, uint32_t slots, uint64_t start_ns)
 {
 	struct vx_trace *t = vx_xcalloc(1, sizeof *t);
 
@@ -63,7 +65,8 @@ static uint32_t take_row(struct rows *r, uint32_t max)
 	return k;
 }
 
-static void open_span(struct vx_trace *t, uint32_t task, enum lane lane, uint16_t attempt, uint64_t now_ns)
+static void open_span(
+	struct vx_trace *t, uint32_t task, enum lane lane, uint16_t attempt, uint64_t now_ns)
 {
 	if (t->task[task].open[lane])
 		return;
@@ -71,8 +74,9 @@ static void open_span(struct vx_trace *t, uint32_t task, enum lane lane, uint16_
 		t->cap_spans = t->cap_spans ? 2 * t->cap_spans : 256;
 		t->spans = vx_xrealloc(t->spans, t->cap_spans * sizeof *t->spans);
 	}
-	t->spans[t->n_spans++] = (struct span){
-		now_ns, 0, task, take_row(&t->rows[lane], lane == LANE_RUN ? VX_MAX_SLOTS : MAX_LANE_ROWS), attempt, (uint8_t)lane, true};
+	t->spans[t->n_spans++] = (struct span){now_ns, 0, task,
+		take_row(&t->rows[lane], lane == LANE_RUN ? VX_MAX_SLOTS : MAX_LANE_ROWS), attempt,
+		(uint8_t)lane, true};
 	t->task[task].open[lane] = t->n_spans;
 }
 
@@ -96,7 +100,9 @@ static void close_span(struct vx_trace *t, uint32_t task, enum lane lane, bool o
 int vx_trace_events(struct vx_trace *t, const char *path, struct vx_err *err)
 {
 	bool is_stdout = !strcmp(path, "-");
-	int fd = is_stdout ? 1 : vx_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY, 0666);
+	int fd = is_stdout ? 1
+			   : vx_open(AT_FDCWD, path,
+				     O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY, 0666);
 
 	if (fd == -ENXIO) {
 		vx_err_set(err, fd, "--events: nobody reads the FIFO %s", path);
@@ -104,24 +110,29 @@ int vx_trace_events(struct vx_trace *t, const char *path, struct vx_err *err)
 	}
 	if (fd < 0) {
 		vx_err_set(err, fd, "--events: %s: %s", path, vx_strerror(fd));
-		return vx_err_fix(err, "name a file in a directory that is there and writable, or - for standard output");
+		return vx_err_fix(err,
+			"name a file in a directory that is there and writable, or - for standard output");
 	}
 	out_init(&t->events, fd);
 	t->has_events = true;
 	t->close_events = !is_stdout;
 	t->events_path = vx_arena_strdup(&t->arena, path);
 	if (out_begin(&t->events, 256))
-		vx_buf_printf(&t->events.buf, "{\"ns\":%llu,\"event\":\"begin\",\"wall_ns\":%llu,\"tasks\":%u,\"slots\":%u}\n",
-			(unsigned long long)vx_now_ns(), (unsigned long long)vx_wall_ns(), t->n, t->slots);
+		vx_buf_printf(&t->events.buf,
+			"{\"ns\":%llu,\"event\":\"begin\",\"wall_ns\":%llu,\"tasks\":%u,\"slots\":%u}\n",
+			(unsigned long long)vx_now_ns(), (unsigned long long)vx_wall_ns(), t->n,
+			t->slots);
 	return 0;
 }
 
 /* Begins a line; NULL when there is no sink. The caller adds members and line_end. */
 static struct vx_buf *line(struct vx_trace *t, uint64_t now_ns, const char *event, uint32_t task)
 {
-	if (!t->has_events || !out_begin(&t->events, 1024 + (task < t->n ? 6 * strlen(t->in[task].id) : 0)))
+	if (!t->has_events ||
+		!out_begin(&t->events, 1024 + (task < t->n ? 6 * strlen(t->in[task].id) : 0)))
 		return NULL;
-	vx_buf_printf(&t->events.buf, "{\"ns\":%llu,\"event\":\"%s\"", (unsigned long long)now_ns, event);
+	vx_buf_printf(
+		&t->events.buf, "{\"ns\":%llu,\"event\":\"%s\"", (unsigned long long)now_ns, event);
 	if (task < t->n) {
 		vx_buf_adds(&t->events.buf, ",\"task\":");
 		trace_json(&t->events.buf, t->in[task].id);
@@ -145,11 +156,16 @@ void vx_trace_flush(struct vx_trace *t)
 
 void vx_trace_decision(struct vx_trace *t, uint64_t now_ns, const struct vx_core_decision *d)
 {
-	static const char *const names[] = {NULL, "key", "restore", "run", "save", "stop", "retry", NULL, NULL};
-	static const uint8_t lanes[] = {[VX_DO_KEY] = LANE_KEY, [VX_DO_RESTORE] = LANE_RESTORE, [VX_DO_RUN] = LANE_RUN, [VX_DO_SAVE] = LANE_SAVE};
+	static const char *const names[] = {
+		NULL, "key", "restore", "run", "save", "stop", "retry", NULL, NULL};
+	static const uint8_t lanes[] = {[VX_DO_KEY] = LANE_KEY,
+		[VX_DO_RESTORE] = LANE_RESTORE,
+		[VX_DO_RUN] = LANE_RUN,
+		[VX_DO_SAVE] = LANE_SAVE};
 
 	if (!t || d->what == VX_DO_DONE || d->what == VX_DO_END || d->task >= t->n)
-		return; /* those are told, with more to say, by vx_trace_ended and vx_trace_finish */
+		/* those are told, with more to say, by vx_trace_ended and vx_trace_finish */
+		return;
 	if (d->what <= VX_DO_SAVE)
 		open_span(t, d->task, (enum lane)lanes[d->what], d->attempt, now_ns);
 	if (d->what == VX_DO_RUN)
@@ -187,10 +203,11 @@ static void note_event(struct vx_trace *t, uint64_t now_ns, const struct vx_core
 
 void vx_trace_event(struct vx_trace *t, uint64_t now_ns, const struct vx_core_event *e)
 {
-	static const char *const names[] = {
-		NULL, "keyed", "restored", "started", "ready", "exited", "lost", "captured", "settled", "interrupt", "grace"};
+	static const char *const names[] = {NULL, "keyed", "restored", "started", "ready", "exited",
+		"lost", "captured", "settled", "interrupt", "grace"};
 	static const char *const verdicts[] = {"late", "hit", "miss", "no-cache", "failed"};
-	bool of_task = e->kind != VX_EV_INTERRUPT && !(e->kind == VX_EV_GRACE_OVER && e->task == VX_CORE_ALL);
+	bool of_task = e->kind != VX_EV_INTERRUPT &&
+		       !(e->kind == VX_EV_GRACE_OVER && e->task == VX_CORE_ALL);
 
 	if (!t || (of_task && e->task >= t->n))
 		return;
@@ -232,8 +249,10 @@ void vx_trace_ended(struct vx_trace *t, uint64_t now_ns, const struct vx_task_en
 	if (x->key)
 		vx_buf_printf(b, ",\"hash\":\"%s\"", x->key);
 	if (x->attempts)
-		vx_buf_printf(b, ",\"attempts\":%u,\"wall_ns\":%llu,\"cpu_ns\":%llu,\"peak_bytes\":%llu", x->attempts, (unsigned long long)x->wall_ns,
-			(unsigned long long)x->cpu_ns, (unsigned long long)x->peak_bytes);
+		vx_buf_printf(b,
+			",\"attempts\":%u,\"wall_ns\":%llu,\"cpu_ns\":%llu,\"peak_bytes\":%llu",
+			x->attempts, (unsigned long long)x->wall_ns, (unsigned long long)x->cpu_ns,
+			(unsigned long long)x->peak_bytes);
 	if (x->flaky)
 		vx_buf_adds(b, ",\"flaky\":true");
 	if (x->status && out_begin(&t->events, 6 * strlen(x->status))) {
@@ -251,18 +270,21 @@ void vx_trace_phase(struct vx_trace *t, const char *name, uint64_t start_ns, uin
 		t->phases[t->n_phases++] = (struct phase){name, start_ns, end_ns};
 	struct vx_buf *b = line(t, end_ns, "phase", NONE);
 	if (b)
-		vx_buf_printf(b, ",\"name\":\"%s\",\"start_ns\":%llu", name, (unsigned long long)start_ns);
+		vx_buf_printf(b, ",\"name\":\"%s\",\"start_ns\":%llu", name,
+			(unsigned long long)start_ns);
 	line_end(b);
 }
 
-int vx_trace_finish(struct vx_trace *t, uint64_t now_ns, const struct vx_run_end *e, struct vx_err *err)
+int vx_trace_finish(
+	struct vx_trace *t, uint64_t now_ns, const struct vx_run_end *e, struct vx_err *err)
 {
 	if (!t)
 		return 0;
 	t->end = *e;
 	t->end_ns = now_ns;
 	t->finished = true;
-	for (uint32_t k = 0; k < t->n_spans; k++) /* nothing is open after a run that ended in order */
+	for (uint32_t k = 0; k < t->n_spans;
+		k++) /* nothing is open after a run that ended in order */
 		if (!t->spans[k].end_ns)
 			close_span(t, t->spans[k].task, (enum lane)t->spans[k].lane, false, now_ns);
 	struct vx_buf *b = line(t, now_ns, "end", NONE);
@@ -277,15 +299,19 @@ int vx_trace_finish(struct vx_trace *t, uint64_t now_ns, const struct vx_run_end
 	if (t->close_events)
 		vx_close(t->events.fd);
 	t->has_events = false;
-	return bad ? vx_err_set(err, -EIO, "--events: not everything could be written to %s", t->events_path) : 0;
+	return bad ? vx_err_set(err, -EIO, "--events: not everything could be written to %s",
+			     t->events_path)
+		   : 0;
 }
 
 /* ---- the longest chain ---- */
 
-/* Tasks in an order in which upstream comes first, by Kahn's algorithm, and for each the upstream task that its longest chain comes through. */
+/* Tasks in an order in which upstream comes first, by Kahn's algorithm, and for each the upstream
+ * task that its longest chain comes through. */
 static void longest_chains(const struct vx_trace *t, uint32_t *order, uint32_t *via, uint64_t *sum)
 {
-	uint32_t *left = vx_xcalloc((size_t)t->n + 1, sizeof *left), *first = vx_xcalloc((size_t)t->n + 2, sizeof *first), *out, n = 0, seen = 0;
+	uint32_t *left = vx_xcalloc((size_t)t->n + 1, sizeof *left),
+		 *first = vx_xcalloc((size_t)t->n + 2, sizeof *first), *out, n = 0, seen = 0;
 
 	for (uint32_t i = 0; i < t->n; i++)
 		for (uint32_t k = 0; k < t->in[i].n_deps; k++)
@@ -324,7 +350,8 @@ static void longest_chains(const struct vx_trace *t, uint32_t *order, uint32_t *
 uint64_t vx_trace_critical(struct vx_trace *t, const uint32_t **ret_tasks, uint32_t *ret_n)
 {
 	if (!t->critical && t->n) {
-		uint32_t *order = vx_xcalloc((size_t)t->n + 1, sizeof *order), *via = vx_xcalloc((size_t)t->n + 1, sizeof *via), last = 0;
+		uint32_t *order = vx_xcalloc((size_t)t->n + 1, sizeof *order),
+			 *via = vx_xcalloc((size_t)t->n + 1, sizeof *via), last = 0;
 		uint64_t *sum = vx_xcalloc((size_t)t->n + 1, sizeof *sum);
 
 		longest_chains(t, order, via, sum);

@@ -19,7 +19,9 @@ struct span {
 
 struct traced {
 	uint32_t open[LANES]; /* index of the open span, plus 1; 0 none */
-	uint64_t ns;          /* in slots and lanes, for the critical path: from the first decision to the release of dependents */
+	/* in slots and lanes, for the critical path: from the first decision to the release of
+	 * dependents */
+	uint64_t ns;
 	uint64_t wall_ns, cpu_ns, peak_bytes, saved_ns;
 	uint8_t result, cache;
 	uint16_t attempts;
@@ -58,12 +60,14 @@ struct vx_trace {
 };
 
 extern const char *const trace_lane_names[LANES];
-/* No schedule of this run's tasks is shorter than its critical path, nor than all its work spread evenly over the slots. */
+/* No schedule of this run's tasks is shorter than its critical path, nor than all its work spread
+ * evenly over the slots. */
 uint64_t trace_ideal(struct vx_trace *t);
 const char *trace_result(uint8_t result);
 const char *trace_cache(const struct traced *t);
 
-/* A JSON string with its quotes. What is not UTF-8 becomes U+FFFD; `<` is escaped too, so that no text can end a script element. */
+/* A JSON string with its quotes. What is not UTF-8 becomes U+FFFD; `<` is escaped too, so that no
+ * text can end a script element. */
 void trace_json(struct vx_buf *b, const char *s);
 
 /* Writes the whole file beside and renames it; an error that names path. */

@@ -22,11 +22,13 @@ struct git {
 	struct vx_buf out, errout;
 };
 
-/* Runs git with the NULL-terminated arguments; out and errout hold what it printed. Returns its exit status or -errno (err is set then). */
+/* Runs git with the NULL-terminated arguments; out and errout hold what it printed. Returns its
+ * exit status or -errno (err is set then). */
 static int git(struct git *g, const char *const *args)
 {
 	/* fsmonitor may name a program of the repository's: planning runs none. */
-	const char *argv[MAX_ARGS + 8] = {"git", "-c", "core.fsmonitor=false", "--no-optional-locks"};
+	const char *argv[MAX_ARGS + 8] = {
+		"git", "-c", "core.fsmonitor=false", "--no-optional-locks"};
 	int n = 4, status;
 
 	while (*args)
@@ -60,12 +62,14 @@ static const char *first_line(struct git *g)
 	return vx_arena_strndup(g->a, s, strcspn(s, "\n"));
 }
 
-/* The commit that a revision names; NULL when there is none. A negative *ret_err is an error that is set. */
+/* The commit that a revision names; NULL when there is none. A negative *ret_err is an error that
+ * is set. */
 static const char *commit_of(struct git *g, const char *rev, int *ret_err)
 {
 	/* "--end-of-options": a revision never becomes an option. */
 	const char *spec = vx_arena_printf(g->a, "%s^{commit}", rev);
-	int r = git(g, (const char *const[]){"rev-parse", "--verify", "--quiet", "--end-of-options", spec, NULL});
+	int r = git(g, (const char *const[]){
+			       "rev-parse", "--verify", "--quiet", "--end-of-options", spec, NULL});
 
 	*ret_err = r < 0 ? r : 0;
 	return r == 0 ? first_line(g) : NULL;
@@ -73,7 +77,8 @@ static const char *commit_of(struct git *g, const char *rev, int *ret_err)
 
 static bool is_shallow(struct git *g)
 {
-	return git(g, (const char *const[]){"rev-parse", "--is-shallow-repository", NULL}) == 0 && strcmp(first_line(g), "true") == 0;
+	return git(g, (const char *const[]){"rev-parse", "--is-shallow-repository", NULL}) == 0 &&
+	       strcmp(first_line(g), "true") == 0;
 }
 
 /* Says what to do where a commit is missing: in a shallow clone it was never fetched. */
@@ -81,21 +86,28 @@ static int missing(struct git *g, const char *rev)
 {
 	if (!is_shallow(g)) {
 		vx_err_set(g->err, -ENOENT, "git knows no revision \"%.200s\"", rev);
-		return vx_err_fix(g->err, "git branch -a lists branches; git fetch gets the ones of the remote");
+		return vx_err_fix(g->err,
+			"git branch -a lists branches; git fetch gets the ones of the remote");
 	}
-	vx_err_set(g->err, -ENOENT, "this is a shallow clone, and \"%.200s\" or the history that joins it to HEAD is not in it", rev);
-	return vx_err_fix(g->err, "fetch it with: git fetch --unshallow, or in CI check out with fetch-depth: 0");
+	vx_err_set(g->err, -ENOENT,
+		"this is a shallow clone, and \"%.200s\" or the history that joins it to HEAD is not in it",
+		rev);
+	return vx_err_fix(g->err,
+		"fetch it with: git fetch --unshallow, or in CI check out with fetch-depth: 0");
 }
 
 /* The base that --affected takes when nobody named one. */
-static int find_base(struct git *g, const char *head, const char **ret_name, const char **ret_commit)
+static int find_base(
+	struct git *g, const char *head, const char **ret_name, const char **ret_commit)
 {
-	static const char *const tries[] = {"origin/HEAD", "origin/main", "origin/master", "main", "master"};
+	static const char *const tries[] = {
+		"origin/HEAD", "origin/main", "origin/master", "main", "master"};
 	const char *env = getenv("TURBO_SCM_BASE");
 	int r;
 
 	if (g->ws->settings.affected_base || (env && *env)) {
-		*ret_name = g->ws->settings.affected_base ? g->ws->settings.affected_base : vx_arena_strdup(g->a, env);
+		*ret_name = g->ws->settings.affected_base ? g->ws->settings.affected_base
+							  : vx_arena_strdup(g->a, env);
 		*ret_commit = commit_of(g, *ret_name, &r);
 		return r < 0 ? r : *ret_commit ? 0 : missing(g, *ret_name);
 	}
@@ -115,11 +127,13 @@ static int find_base(struct git *g, const char *head, const char **ret_name, con
 		return r;
 	if (is_shallow(g))
 		return missing(g, "HEAD~1");
-	vx_err_set(g->err, -ENOENT, "there is no commit to compare with: the repository has only one");
+	vx_err_set(
+		g->err, -ENOENT, "there is no commit to compare with: the repository has only one");
 	return vx_err_fix(g->err, "name a base: --affected=REVISION");
 }
 
-static int merge_base(struct git *g, const char *a_commit, const char *b_commit, const char *name, const char **ret)
+static int merge_base(struct git *g, const char *a_commit, const char *b_commit, const char *name,
+	const char **ret)
 {
 	int r = git(g, (const char *const[]){"merge-base", a_commit, b_commit, NULL});
 
@@ -149,10 +163,12 @@ static void split(struct git *g, struct vx_strlist *paths)
 
 static int list_changes(struct git *g, const char *from, const char *to, struct vx_strlist *paths)
 {
-	/* An untracked file of a submodule is an input like others, so it is a change of the submodule. */
-	const char *const tree[] = {
-		"diff", "--ignore-submodules=none", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", from, "--", NULL};
-	const char *const range[] = {"diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", from, to, "--", NULL};
+	/* An untracked file of a submodule is an input like others, so it is a change of the
+	 * submodule. */
+	const char *const tree[] = {"diff", "--ignore-submodules=none", "--name-only",
+		"--no-renames", "--no-ext-diff", "--relative", "-z", from, "--", NULL};
+	const char *const range[] = {"diff", "--name-only", "--no-renames", "--no-ext-diff",
+		"--relative", "-z", from, to, "--", NULL};
 	int r = git(g, to ? range : tree);
 
 	if (r > 0)
@@ -181,8 +197,10 @@ static bool in_list(const char *const *names, const char *path)
 
 bool vx_changed_concerns_all(const struct vx_workspace *ws, const char *path)
 {
-	static const char *const always[] = {"pnpm-lock.yaml", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "bun.lock", "bun.lockb",
-		"pnpm-workspace.yaml", ".yarnrc.yml", ".npmrc", "bunfig.toml", "vx.workspace.json", "vx.workspace.jsonc", NULL};
+	static const char *const always[] = {"pnpm-lock.yaml", "package-lock.json",
+		"npm-shrinkwrap.json", "yarn.lock", "bun.lock", "bun.lockb", "pnpm-workspace.yaml",
+		".yarnrc.yml", ".npmrc", "bunfig.toml", "vx.workspace.json", "vx.workspace.jsonc",
+		NULL};
 	static const char *const turbo[] = {"turbo.json", "turbo.jsonc", "package.json", NULL};
 
 	if (strchr(path, '/'))
@@ -200,7 +218,8 @@ static int changed(struct git *g, const char *from, const char *to, struct vx_ch
 	if (r < 0)
 		return r;
 	if (!head) {
-		vx_err_set(g->err, -ENOENT, "%s is not in a git repository that has a commit", g->ws->root);
+		vx_err_set(g->err, -ENOENT, "%s is not in a git repository that has a commit",
+			g->ws->root);
 		return vx_err_fix(g->err, "selecting by what changed needs git history");
 	}
 	end = to ? commit_of(g, to, &r) : head;
@@ -231,14 +250,19 @@ static int changed(struct git *g, const char *from, const char *to, struct vx_ch
 	return 0;
 }
 
-int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to, struct vx_arena *a, struct vx_changed *ret, struct vx_err *err)
+int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to,
+	struct vx_arena *a, struct vx_changed *ret, struct vx_err *err)
 {
-	struct git g = {.ws = ws, .a = a, .err = err, .out = VX_BUF(MAX_GIT_BYTES), .errout = VX_BUF(65536)};
+	struct git g = {.ws = ws,
+		.a = a,
+		.err = err,
+		.out = VX_BUF(MAX_GIT_BYTES),
+		.errout = VX_BUF(65536)};
 	struct vx_changed c = {0};
 
 	if (vx_which_own("git", ws->root, g.path) < 0)
-		return vx_err_set(
-			err, -ENOENT, "selecting by what changed needs git, which is not on PATH (what lies in the workspace does not count)");
+		return vx_err_set(err, -ENOENT,
+			"selecting by what changed needs git, which is not on PATH (what lies in the workspace does not count)");
 	g.env = vx_env_own(a, ws->root);
 	int r = changed(&g, from, to, &c);
 	vx_buf_free(&g.out);

@@ -1,4 +1,5 @@
-/* Package edges: which entries of a manifest the package manager links to a package of the workspace. docs/config.md, "Package edges". */
+/* Package edges: which entries of a manifest the package manager links to a package of the
+ * workspace. docs/config.md, "Package edges". */
 #include "edges.h"
 
 #include "semver.h"
@@ -44,21 +45,25 @@ static const char *alias_name(const struct maker *m, const char *s, const char *
 
 static bool is_path(const char *s)
 {
-	return vx_starts_with(s, "./") || vx_starts_with(s, "../") || *s == '/' || strcmp(s, ".") == 0 || strcmp(s, "..") == 0;
+	return vx_starts_with(s, "./") || vx_starts_with(s, "../") || *s == '/' ||
+	       strcmp(s, ".") == 0 || strcmp(s, "..") == 0;
 }
 
-/* A range against the local version. A manifest without a version, or a tag instead of a range, cannot be checked: what is
- * there locally is then taken, since a missing edge would mean a stale result and one too many only an early start of nothing. */
+/* A range against the local version. A manifest without a version, or a tag instead of a range,
+ * cannot be checked: what is there locally is then taken, since a missing edge would mean a stale
+ * result and one too many only an early start of nothing. */
 static bool satisfied(const struct vx_project *target, const char *range)
 {
 	while (*range == ' ')
 		range++;
-	if (*range == '\0' || strcmp(range, "*") == 0 || !target->version || !vx_semver_is_version(target->version) || !vx_semver_is_range(range))
+	if (*range == '\0' || strcmp(range, "*") == 0 || !target->version ||
+		!vx_semver_is_version(target->version) || !vx_semver_is_range(range))
 		return true;
 	return vx_semver_satisfies(target->version, range);
 }
 
-static uint32_t workspace_protocol(const struct maker *m, const struct vx_project *from, const char *name, const char *rest)
+static uint32_t workspace_protocol(
+	const struct maker *m, const struct vx_project *from, const char *name, const char *rest)
 {
 	const char *range;
 
@@ -68,7 +73,8 @@ static uint32_t workspace_protocol(const struct maker *m, const struct vx_projec
 	if (alias)
 		return named(m, alias);
 	uint32_t p = named(m, name);
-	if (p == VX_MAP_NONE && *rest && !vx_semver_is_range(rest) && strcmp(rest, "^") != 0 && strcmp(rest, "~") != 0)
+	if (p == VX_MAP_NONE && *rest && !vx_semver_is_range(rest) && strcmp(rest, "^") != 0 &&
+		strcmp(rest, "~") != 0)
 		p = at_path(m, from, rest); /* Yarn: workspace:packages/x is a path from the root */
 	if (p == VX_MAP_NONE && *rest)
 		p = vx_map_gets(&m->ws->by_dir, vx_path_norm(m->scratch, rest));
@@ -94,18 +100,21 @@ static uint32_t npm_protocol(const struct maker *m, const char *name, const char
 		range = "*";
 	}
 	/* An alias of its own name is none. */
-	return m->rules->alias_links || strcmp(alias, name) == 0 ? plain_range(m, alias, range) : VX_MAP_NONE;
+	return m->rules->alias_links || strcmp(alias, name) == 0 ? plain_range(m, alias, range)
+								 : VX_MAP_NONE;
 }
 
 static const char *from_catalog(const struct maker *m, const char *name, const char *catalog)
 {
-	const char *key = vx_arena_printf(m->scratch, "%s\n%s", *catalog ? catalog : "default", name);
+	const char *key =
+		vx_arena_printf(m->scratch, "%s\n%s", *catalog ? catalog : "default", name);
 	uint32_t i = vx_map_gets(&m->catalog, key);
 
 	return i == VX_MAP_NONE ? NULL : m->rules->catalogs[i].spec;
 }
 
-static uint32_t target_of(const struct maker *m, const struct vx_project *from, const struct vx_dep_spec *d)
+static uint32_t target_of(
+	const struct maker *m, const struct vx_project *from, const struct vx_dep_spec *d)
 {
 	const char *s = d->spec;
 
@@ -131,21 +140,26 @@ static uint32_t target_of(const struct maker *m, const struct vx_project *from, 
 	return plain_range(m, d->name, s);
 }
 
-/* A Turborepo repository keeps the edges that Turborepo draws, which are not quite what package managers link. Where ranges are not linked nothing but `workspace:`
- * counts; else a path counts whatever it leads to, and what is no range at all; an alias counts for `*`, `^` and `~` alone; and a package without a version
- * satisfies nothing but `*`. */
-static uint32_t target_as_turbo(const struct maker *m, const struct vx_project *from, const struct vx_dep_spec *d)
+/* A Turborepo repository keeps the edges that Turborepo draws, which are not quite what package
+ * managers link. Where ranges are not linked nothing but `workspace:` counts; else a path counts
+ * whatever it leads to, and what is no range at all; an alias counts for `*`, `^` and `~` alone;
+ * and a package without a version satisfies nothing but `*`. */
+static uint32_t target_as_turbo(
+	const struct maker *m, const struct vx_project *from, const struct vx_dep_spec *d)
 {
 	const char *s = d->spec, *range;
 
 	while (*s == ' ')
 		s++;
-	if (vx_starts_with(s, "catalog:") && (m->ws->kind != VX_WS_PNPM || !(s = from_catalog(m, d->name, s + 8))))
+	if (vx_starts_with(s, "catalog:") &&
+		(m->ws->kind != VX_WS_PNPM || !(s = from_catalog(m, d->name, s + 8))))
 		return VX_MAP_NONE; /* it knows no catalogs but those of pnpm */
 	if (vx_starts_with(s, "workspace:")) {
 		const char *alias = is_path(s + 10) ? NULL : alias_name(m, s + 10, &range);
 		if (alias)
-			return vx_streq(range, "*") || vx_streq(range, "^") || vx_streq(range, "~") ? named(m, alias) : VX_MAP_NONE;
+			return vx_streq(range, "*") || vx_streq(range, "^") || vx_streq(range, "~")
+				       ? named(m, alias)
+				       : VX_MAP_NONE;
 		return workspace_protocol(m, from, d->name, s + 10);
 	}
 	uint32_t p = named(m, d->name);
@@ -155,9 +169,13 @@ static uint32_t target_as_turbo(const struct maker *m, const struct vx_project *
 		return p;
 	bool npm = vx_starts_with(s, "npm:");
 	s += npm ? 4 : 0;
-	if (strchr(s, ':') || (npm && *s && strchr(s + 1, '@'))) /* an alias with a range; without one it is no range at all, and counts */
+	if (strchr(s, ':') ||
+		(npm && *s && strchr(s + 1, '@'))) /* an alias with a range; without one it is no
+						      range at all, and counts */
 		return VX_MAP_NONE;
-	return m->ws->projects[p].version ? (satisfied(&m->ws->projects[p], s) ? p : VX_MAP_NONE) : vx_streq(s, "*") ? p : VX_MAP_NONE;
+	return m->ws->projects[p].version ? (satisfied(&m->ws->projects[p], s) ? p : VX_MAP_NONE)
+	       : vx_streq(s, "*")         ? p
+					  : VX_MAP_NONE;
 }
 
 struct edge_list {
@@ -185,9 +203,11 @@ static bool has(const struct edge_list *l, uint32_t x)
 	return false;
 }
 
-/* Positions in a dependencies-first order, by an iterative depth-first walk. An edge from a higher to a lower position cannot close a cycle
- * as long as all edges agree with the order; *ret_acyclic tells. */
-static void order(const struct edge_list *e, uint32_t n, uint32_t *pos, uint32_t *stack, uint32_t *next, bool *ret_acyclic)
+/* Positions in a dependencies-first order, by an iterative depth-first walk. An edge from a higher
+ * to a lower position cannot close a cycle as long as all edges agree with the order; *ret_acyclic
+ * tells. */
+static void order(const struct edge_list *e, uint32_t n, uint32_t *pos, uint32_t *stack,
+	uint32_t *next, bool *ret_acyclic)
 {
 	uint32_t placed = 0;
 
@@ -219,8 +239,8 @@ static void order(const struct edge_list *e, uint32_t n, uint32_t *pos, uint32_t
 }
 
 /* Does `from` lead to `to`? Nodes placed below `floor` cannot (when the order is sound). */
-static bool reaches(
-	const struct edge_list *e, uint32_t from, uint32_t to, const uint32_t *pos, uint32_t floor, uint32_t *seen, uint32_t stamp, uint32_t *stack)
+static bool reaches(const struct edge_list *e, uint32_t from, uint32_t to, const uint32_t *pos,
+	uint32_t floor, uint32_t *seen, uint32_t stamp, uint32_t *stack)
 {
 	uint32_t depth = 0;
 
@@ -241,11 +261,15 @@ static bool reaches(
 	return false;
 }
 
-/* Peer entries come last, each unless it would close a cycle, so their order (project, then manifest) decides. */
-static void add_peers(struct maker *m, struct edge_list *e, const struct edge_list *peers, uint32_t n)
+/* Peer entries come last, each unless it would close a cycle, so their order (project, then
+ * manifest) decides. */
+static void add_peers(
+	struct maker *m, struct edge_list *e, const struct edge_list *peers, uint32_t n)
 {
-	uint32_t *pos = vx_arena_array(m->scratch, n, sizeof *pos), *stack = vx_arena_array(m->scratch, n, sizeof *stack);
-	uint32_t *next = vx_arena_array(m->scratch, n, sizeof *next), *seen = vx_arena_array(m->scratch, n, sizeof *seen), stamp = 0;
+	uint32_t *pos = vx_arena_array(m->scratch, n, sizeof *pos),
+		 *stack = vx_arena_array(m->scratch, n, sizeof *stack);
+	uint32_t *next = vx_arena_array(m->scratch, n, sizeof *next),
+		 *seen = vx_arena_array(m->scratch, n, sizeof *seen), stamp = 0;
 	bool acyclic, stale = true;
 
 	for (uint32_t u = 0; u < n; u++)
@@ -257,7 +281,8 @@ static void add_peers(struct maker *m, struct edge_list *e, const struct edge_li
 				order(e, n, pos, stack, next, &acyclic);
 			stale = false;
 			if (!acyclic || pos[v] > pos[u]) {
-				if (reaches(e, v, u, pos, acyclic ? pos[u] : 0, seen, ++stamp, stack))
+				if (reaches(e, v, u, pos, acyclic ? pos[u] : 0, seen, ++stamp,
+					    stack))
 					continue;
 				stale = true;
 			}
@@ -269,16 +294,19 @@ static void index_catalogs(struct maker *m)
 {
 	for (uint32_t i = 0; i < m->rules->n_catalogs; i++) {
 		const struct vx_catalog_entry *c = &m->rules->catalogs[i];
-		vx_map_puts(&m->catalog, vx_arena_printf(m->scratch, "%s\n%s", c->catalog, c->name), i);
+		vx_map_puts(
+			&m->catalog, vx_arena_printf(m->scratch, "%s\n%s", c->catalog, c->name), i);
 	}
 }
 
-int vx_edges_make(struct vx_workspace *ws, const struct vx_manifest *manifests, const struct vx_edge_rules *rules, struct vx_arena *keep,
-	struct vx_arena *scratch, struct vx_err *err)
+int vx_edges_make(struct vx_workspace *ws, const struct vx_manifest *manifests,
+	const struct vx_edge_rules *rules, struct vx_arena *keep, struct vx_arena *scratch,
+	struct vx_err *err)
 {
 	struct maker m = {.ws = ws, .rules = rules, .keep = keep, .scratch = scratch};
 	uint32_t n = ws->n_projects;
-	struct edge_list *e = vx_arena_array(scratch, n ? n : 1, sizeof *e), *peers = vx_arena_array(scratch, n ? n : 1, sizeof *peers);
+	struct edge_list *e = vx_arena_array(scratch, n ? n : 1, sizeof *e),
+			 *peers = vx_arena_array(scratch, n ? n : 1, sizeof *peers);
 	bool any_peer = false;
 
 	(void)err;
@@ -287,8 +315,11 @@ int vx_edges_make(struct vx_workspace *ws, const struct vx_manifest *manifests, 
 		for (uint32_t i = 0; i < manifests[u].n_deps; i++) {
 			const struct vx_dep_spec *d = &manifests[u].deps[i];
 			if (rules->turbo && d->peer)
-				continue; /* Turborepo leaves the order of peers to the packages that install them */
-			uint32_t v = rules->turbo ? target_as_turbo(&m, &ws->projects[u], d) : target_of(&m, &ws->projects[u], d);
+				/* Turborepo leaves the order of peers to the packages that install
+				 * them */
+				continue;
+			uint32_t v = rules->turbo ? target_as_turbo(&m, &ws->projects[u], d)
+						  : target_of(&m, &ws->projects[u], d);
 			if (v == VX_MAP_NONE || v == u)
 				continue;
 			if (d->peer) {
@@ -301,7 +332,8 @@ int vx_edges_make(struct vx_workspace *ws, const struct vx_manifest *manifests, 
 	if (any_peer)
 		add_peers(&m, e, peers, n);
 	for (uint32_t u = 0; u < n; u++) {
-		ws->projects[u].deps = e[u].n ? vx_arena_dup(keep, e[u].v, e[u].n * sizeof *e[u].v) : NULL;
+		ws->projects[u].deps =
+			e[u].n ? vx_arena_dup(keep, e[u].v, e[u].n * sizeof *e[u].v) : NULL;
 		ws->projects[u].n_deps = e[u].n;
 	}
 	vx_map_free(&m.catalog);

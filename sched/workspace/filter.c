@@ -31,13 +31,16 @@ struct ctx {
 	struct vx_err *err;
 	uint32_t *rdeps, *rdeps_at; /* dependents, as one array with offsets */
 	const char *nothing;        /* a git selection was empty: the line that says so */
-	bool *implied;              /* turbo: what the root depends on, a dependency of every project; NULL when there is none */
+	/* turbo: what the root depends on, a dependency of every project; NULL when there is
+	 * none */
+	bool *implied;
 };
 
 static int bad(struct ctx *x, const struct selector *s, const char *why)
 {
 	vx_err_set(x->err, -EINVAL, "the filter \"%.200s\" %s", s->raw, why);
-	return vx_err_fix(x->err, "a filter is a name, {dir}, [ref], ./path or tag:name, with ... before or after it; see vx help run");
+	return vx_err_fix(x->err,
+		"a filter is a name, {dir}, [ref], ./path or tag:name, with ... before or after it; see vx help run");
 }
 
 static int take_dir(struct ctx *x, struct selector *s, const char *dir)
@@ -76,7 +79,8 @@ static int take_rest(struct ctx *x, struct selector *s, const char *rest)
 	if (n == 0)
 		return bad(x, s, "selects nothing");
 	if (rest[n - 1] == ']' && (open = strchr(rest, '['))) {
-		r = take_git(x, s, vx_arena_strndup(x->a, open + 1, (size_t)(rest + n - 1 - (open + 1))));
+		r = take_git(x, s,
+			vx_arena_strndup(x->a, open + 1, (size_t)(rest + n - 1 - (open + 1))));
 		n = (size_t)(open - rest);
 		if (n > 3 && strncmp(rest + n - 3, "...", 3) == 0) {
 			s->or_depends = true;
@@ -86,7 +90,8 @@ static int take_rest(struct ctx *x, struct selector *s, const char *rest)
 	if (r == 0 && n && rest[n - 1] == '}' && (open = memchr(rest, '{', n))) {
 		if (rest + n - 1 == open + 1)
 			return bad(x, s, "has an empty {dir}");
-		r = take_dir(x, s, vx_arena_strndup(x->a, open + 1, (size_t)(rest + n - 1 - (open + 1))));
+		r = take_dir(x, s,
+			vx_arena_strndup(x->a, open + 1, (size_t)(rest + n - 1 - (open + 1))));
 		n = (size_t)(open - rest);
 	}
 	if (r < 0 || n == 0)
@@ -173,7 +178,8 @@ static void reach(const struct ctx *x, uint32_t p, bool up, bool *seen, uint32_t
 		seen[q] = seen[q] || mine[q];
 }
 
-/* Many starts at once: what the sources reach, the sources themselves left out unless another one reaches them. */
+/* Many starts at once: what the sources reach, the sources themselves left out unless another one
+ * reaches them. */
 static void reach_all(const struct ctx *x, const bool *from, bool up, bool *seen)
 {
 	uint32_t n = x->ws->n_projects, depth = 0, sources = 0, last = 0;
@@ -207,7 +213,8 @@ static void reach_all(const struct ctx *x, const bool *from, bool up, bool *seen
 	}
 }
 
-/* Under turbo.json what the root package depends on counts as a dependency of every package; so a dependent of such a one is every package. */
+/* Under turbo.json what the root package depends on counts as a dependency of every package; so a
+ * dependent of such a one is every package. */
 static void index_implied(struct ctx *x)
 {
 	const struct vx_workspace *ws = x->ws;
@@ -265,7 +272,8 @@ static uint32_t match_names(struct ctx *x, const char *pattern, bool *hit)
 		hit[p] = selectable(x, p) && vx_name_matches(pattern, x->ws->projects[p].name);
 		n += hit[p];
 	}
-	if (strcmp(pattern, "//") == 0 && x->ws->root_project != VX_MAP_NONE && !hit[x->ws->root_project]) {
+	if (strcmp(pattern, "//") == 0 && x->ws->root_project != VX_MAP_NONE &&
+		!hit[x->ws->root_project]) {
 		hit[x->ws->root_project] = true;
 		n++;
 	}
@@ -303,7 +311,8 @@ const char *vx_filter_nearest(const char *asked, struct vx_strs there)
 	const char *near = vx_nearest(asked, there);
 
 	for (uint32_t i = 0; i < there.n && !near; i++) {
-		const char *slash = *there.v[i] == '@' ? strchr(there.v[i], '/') : NULL, *bare = slash ? slash + 1 : NULL;
+		const char *slash = *there.v[i] == '@' ? strchr(there.v[i], '/') : NULL,
+			   *bare = slash ? slash + 1 : NULL;
 		if (bare && (!strcmp(bare, asked) || vx_nearest(asked, (struct vx_strs){&bare, 1})))
 			near = there.v[i];
 	}
@@ -316,7 +325,8 @@ static int nothing_matches(struct ctx *x, const struct selector *s)
 
 	vx_err_set(x->err, -ENOENT, "the filter \"%.200s\" matches no project", s->raw);
 	if (s->has_dir && !s->name)
-		return vx_err_fix(x->err, "paths are relative to the current directory, and * matches one level: use ** for all below");
+		return vx_err_fix(x->err,
+			"paths are relative to the current directory, and * matches one level: use ** for all below");
 	for (uint32_t p = 0; p < x->ws->n_projects; p++) {
 		if (s->tag)
 			for (uint32_t i = 0; i < x->ws->projects[p].tags.n; i++)
@@ -331,14 +341,16 @@ static int nothing_matches(struct ctx *x, const struct selector *s)
 		return vx_err_fix(x->err, "did you mean \"%s%s\"?", s->tag ? "tag:" : "", near);
 	if (s->tag && !there.n)
 		return vx_err_fix(x->err, "no project has a tag");
-	return vx_err_fix(x->err, "there are %s: %s", s->tag ? "tags" : "projects", vx_filter_list(there, x->a));
+	return vx_err_fix(x->err, "there are %s: %s", s->tag ? "tags" : "projects",
+		vx_filter_list(there, x->a));
 }
 
 /* Narrows `hit` to the projects that changed, or (pkg...[ref]) that depend on one that did. */
 static int keep_changed(struct ctx *x, const struct selector *s, bool *hit)
 {
 	uint32_t n = x->ws->n_projects;
-	bool *moved = vx_arena_array(x->a, n + 1, sizeof *moved), *below = vx_arena_array(x->a, n + 1, sizeof *below);
+	bool *moved = vx_arena_array(x->a, n + 1, sizeof *moved),
+	     *below = vx_arena_array(x->a, n + 1, sizeof *below);
 	struct vx_changed c;
 	int r = vx_changed_paths(x->ws, s->from, s->to, x->a, &c, x->err);
 
@@ -363,7 +375,8 @@ static int keep_changed(struct ctx *x, const struct selector *s, bool *hit)
 		left += hit[p];
 	}
 	if (!left)
-		x->nothing = vx_arena_printf(x->a, "nothing affected since %s", s->to ? vx_arena_printf(x->a, "%s...%s", s->from, s->to) : s->from);
+		x->nothing = vx_arena_printf(x->a, "nothing affected since %s",
+			s->to ? vx_arena_printf(x->a, "%s...%s", s->from, s->to) : s->from);
 	return 0;
 }
 
@@ -392,7 +405,8 @@ static int match(struct ctx *x, const struct selector *s, bool *hit)
 static int apply(struct ctx *x, const struct selector *s, bool *out)
 {
 	uint32_t n = x->ws->n_projects;
-	bool *hit = vx_arena_array(x->a, n + 1, sizeof *hit), *deps = vx_arena_array(x->a, n + 1, sizeof *deps);
+	bool *hit = vx_arena_array(x->a, n + 1, sizeof *hit),
+	     *deps = vx_arena_array(x->a, n + 1, sizeof *deps);
 	bool *ups = vx_arena_array(x->a, n + 1, sizeof *ups);
 	int r = match(x, s, hit);
 
@@ -406,13 +420,14 @@ static int apply(struct ctx *x, const struct selector *s, bool *out)
 			add_dependencies(x, ups, deps);
 	}
 	for (uint32_t p = 0; p < n; p++)
-		if ((hit[p] && !s->not_self) || ((deps[p] || ups[p]) && (selectable(x, p) || hit[p])))
+		if ((hit[p] && !s->not_self) ||
+			((deps[p] || ups[p]) && (selectable(x, p) || hit[p])))
 			out[p] = true;
 	return 0;
 }
 
-int vx_filter_select(
-	const struct vx_workspace *ws, const struct vx_select_opts *o, struct vx_arena *a, bool *chosen, const char **ret_nothing, struct vx_err *err)
+int vx_filter_select(const struct vx_workspace *ws, const struct vx_select_opts *o,
+	struct vx_arena *a, bool *chosen, const char **ret_nothing, struct vx_err *err)
 {
 	struct ctx x = {.ws = ws, .o = o, .a = a, .err = err};
 	uint32_t n = ws->n_projects, count = 0;

@@ -1,5 +1,6 @@
-/* Turborepo's framework inference: a package that depends on a framework is keyed by, and sees, the variables that the framework builds into what it makes. The
- * table is that of Turborepo 2.11 (docs: "Framework Inference"); the first entry that fits counts. */
+/* Turborepo's framework inference: a package that depends on a framework is keyed by, and sees, the
+ * variables that the framework builds into what it makes. The table is that of Turborepo 2.11
+ * (docs: "Framework Inference"); the first entry that fits counts. */
 #include "manifest.h"
 
 #include "vx/plan.h"
@@ -7,9 +8,10 @@
 #include <string.h>
 
 /* What Nitro looks at, and so what is built on it. */
-#define NITRO                                                                                                                                  \
-	"NITRO_*", "SERVER_*", "AWS_APP_ID", "INPUT_AZURE_STATIC_WEB_APPS_API_TOKEN", "CLEAVR", "CF_PAGES", "FIREBASE_APP_HOSTING", "NETLIFY", \
-		"STORMKIT", "NOW_BUILDER", "ZEABUR", "RENDER"
+#define NITRO                                                                                   \
+	"NITRO_*", "SERVER_*", "AWS_APP_ID", "INPUT_AZURE_STATIC_WEB_APPS_API_TOKEN", "CLEAVR", \
+		"CF_PAGES", "FIREBASE_APP_HOSTING", "NETLIFY", "STORMKIT", "NOW_BUILDER",       \
+		"ZEABUR", "RENDER"
 
 static const struct framework {
 	const char *packages[4]; /* one of them */
@@ -23,7 +25,8 @@ static const struct framework {
 	{{"gatsby"}, NULL, {"GATSBY_*"}},
 	{{"next"}, NULL, {"NEXT_PUBLIC_*", "NEXT_DEPLOYMENT_ID", VX_SKEW_ID}},
 	{{"nitropack", "nitropack-nightly", "nitro", "nitro-nightly"}, NULL, {NITRO}},
-	{{"nuxt", "nuxt-edge", "nuxt3", "nuxt3-edge"}, NULL, {"NUXT_*", "NUXT_ENV_*", NITRO, "LAUNCH_EDITOR"}},
+	{{"nuxt", "nuxt-edge", "nuxt3", "nuxt3-edge"}, NULL,
+		{"NUXT_*", "NUXT_ENV_*", NITRO, "LAUNCH_EDITOR"}},
 	{{"@redwoodjs/core"}, NULL, {"REDWOOD_ENV_*"}},
 	{{"@remix-run/dev", "@remix-run/react", "@remix-run/serve"}, NULL, {"REMIX_*"}},
 	{{"@sanity/cli"}, NULL, {"SANITY_STUDIO_*"}},

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-static const char *const sections[] = {"dependencies", "devDependencies", "optionalDependencies", "peerDependencies"};
+static const char *const sections[] = {
+	"dependencies", "devDependencies", "optionalDependencies", "peerDependencies"};
 enum { N_SECTIONS = 4, PEER = 3 };
 
 static const char *dup_str(struct vx_arena *a, const struct vx_json *v)
@@ -21,7 +22,8 @@ static int wrong(const char *where, const char *field, const char *expected, str
 }
 
 /* An optional string member. */
-static int take_str(const struct vx_json *o, const char *key, const char *where, struct vx_arena *a, const char **ret, struct vx_err *err)
+static int take_str(const struct vx_json *o, const char *key, const char *where, struct vx_arena *a,
+	const char **ret, struct vx_err *err)
 {
 	const struct vx_json *v = vx_json_get(o, key);
 
@@ -36,7 +38,8 @@ static int take_str(const struct vx_json *o, const char *key, const char *where,
 	return 0;
 }
 
-static int take_scripts(const struct vx_json *o, const char *where, struct vx_arena *a, struct vx_manifest *m, struct vx_err *err)
+static int take_scripts(const struct vx_json *o, const char *where, struct vx_arena *a,
+	struct vx_manifest *m, struct vx_err *err)
 {
 	const struct vx_json *s = vx_json_get(o, "scripts");
 
@@ -57,7 +60,8 @@ static int take_scripts(const struct vx_json *o, const char *where, struct vx_ar
 	return 0;
 }
 
-static int take_deps(const struct vx_json *o, const char *where, struct vx_arena *a, struct vx_manifest *m, struct vx_err *err)
+static int take_deps(const struct vx_json *o, const char *where, struct vx_arena *a,
+	struct vx_manifest *m, struct vx_err *err)
 {
 	const struct vx_json *sec[N_SECTIONS];
 	size_t max = 0;
@@ -77,8 +81,10 @@ static int take_deps(const struct vx_json *o, const char *where, struct vx_arena
 			continue;
 		for (struct vx_json_iter it = vx_json_iter(sec[i]); vx_json_next(&it);) {
 			if (vx_json_type(it.val) != VX_JSON_STRING)
-				return vx_err_set(err, -EINVAL, "%s: %s.%s must be a string", where, sections[i], it.key);
-			d[n++] = (struct vx_dep_spec){vx_arena_strdup(a, it.key), dup_str(a, it.val), i == PEER};
+				return vx_err_set(err, -EINVAL, "%s: %s.%s must be a string", where,
+					sections[i], it.key);
+			d[n++] = (struct vx_dep_spec){
+				vx_arena_strdup(a, it.key), dup_str(a, it.val), i == PEER};
 		}
 	}
 	m->deps = d;
@@ -86,20 +92,26 @@ static int take_deps(const struct vx_json *o, const char *where, struct vx_arena
 	return 0;
 }
 
-static void add_catalog(const char *catalog, const struct vx_json *o, struct vx_arena *a, struct vx_catalog_entry *v, uint32_t *n)
+static void add_catalog(const char *catalog, const struct vx_json *o, struct vx_arena *a,
+	struct vx_catalog_entry *v, uint32_t *n)
 {
 	if (vx_json_type(o) != VX_JSON_OBJECT)
 		return;
 	for (struct vx_json_iter it = vx_json_iter(o); vx_json_next(&it);)
 		if (vx_json_type(it.val) == VX_JSON_STRING)
-			v[(*n)++] = (struct vx_catalog_entry){vx_arena_strdup(a, catalog), vx_arena_strdup(a, it.key), dup_str(a, it.val)};
+			v[(*n)++] = (struct vx_catalog_entry){vx_arena_strdup(a, catalog),
+				vx_arena_strdup(a, it.key), dup_str(a, it.val)};
 }
 
 /* Bun keeps catalogs in the root manifest, in `workspaces` or beside it. */
 static void take_catalogs(const struct vx_json *o, struct vx_arena *a, struct vx_manifest *m)
 {
 	const struct vx_json *ws = vx_json_get(o, "workspaces");
-	const struct vx_json *in = vx_json_type(ws) == VX_JSON_OBJECT && (vx_json_get(ws, "catalog") || vx_json_get(ws, "catalogs")) ? ws : o;
+	const struct vx_json *in =
+		vx_json_type(ws) == VX_JSON_OBJECT &&
+				(vx_json_get(ws, "catalog") || vx_json_get(ws, "catalogs"))
+			? ws
+			: o;
 	const struct vx_json *one = vx_json_get(in, "catalog"), *many = vx_json_get(in, "catalogs");
 	size_t max = vx_json_type(one) == VX_JSON_OBJECT ? vx_json_len(one) : 0;
 	uint32_t n = 0;
@@ -120,7 +132,8 @@ static void take_catalogs(const struct vx_json *o, struct vx_arena *a, struct vx
 	m->n_catalogs = n;
 }
 
-static int take_workspaces(const struct vx_json *o, const char *where, struct vx_arena *a, struct vx_manifest *m, struct vx_err *err)
+static int take_workspaces(const struct vx_json *o, const char *where, struct vx_arena *a,
+	struct vx_manifest *m, struct vx_err *err)
 {
 	const struct vx_json *w = vx_json_get(o, "workspaces");
 	struct vx_strlist l = {0};
@@ -135,11 +148,13 @@ static int take_workspaces(const struct vx_json *o, const char *where, struct vx
 		}
 	}
 	if (vx_json_type(w) != VX_JSON_ARRAY)
-		return wrong(where, "workspaces", "an array of patterns, or an object with one in `packages`", err);
+		return wrong(where, "workspaces",
+			"an array of patterns, or an object with one in `packages`", err);
 	for (size_t i = 0; i < vx_json_len(w); i++) {
 		const struct vx_json *s = vx_json_at(w, i);
 		if (vx_json_type(s) != VX_JSON_STRING)
-			return vx_err_set(err, -EINVAL, "%s: workspaces[%zu] must be a string", where, i);
+			return vx_err_set(
+				err, -EINVAL, "%s: workspaces[%zu] must be a string", where, i);
 		vx_strlist_add(&l, a, dup_str(a, s));
 	}
 	m->has_workspaces = true;
@@ -147,8 +162,8 @@ static int take_workspaces(const struct vx_json *o, const char *where, struct vx
 	return 0;
 }
 
-int vx_manifest_parse(
-	const char *text, size_t n, const char *where, struct vx_arena *keep, struct vx_arena *scratch, struct vx_manifest *ret, struct vx_err *err)
+int vx_manifest_parse(const char *text, size_t n, const char *where, struct vx_arena *keep,
+	struct vx_arena *scratch, struct vx_manifest *ret, struct vx_err *err)
 {
 	struct vx_manifest m = {0};
 	struct vx_json *root;

@@ -1,4 +1,5 @@
-/* Inside the workspace module: package.json and pnpm-workspace.yaml, parsed. Everything lives in the arena given. */
+/* Inside the workspace module: package.json and pnpm-workspace.yaml, parsed. Everything lives in
+ * the arena given. */
 #ifndef VX_MANIFEST_H
 #define VX_MANIFEST_H
 
@@ -21,7 +22,9 @@ struct vx_manifest {
 	const char *name, *version, *package_manager; /* NULL when not given */
 	const struct vx_kv *scripts;
 	uint32_t n_scripts;
-	const struct vx_dep_spec *deps; /* dependencies, devDependencies, optionalDependencies, peerDependencies; manifest order within each */
+	/* dependencies, devDependencies, optionalDependencies, peerDependencies; manifest order
+	 * within each */
+	const struct vx_dep_spec *deps;
 	uint32_t n_deps;
 	bool has_workspaces;
 	struct vx_strs workspaces;
@@ -30,10 +33,11 @@ struct vx_manifest {
 };
 
 /* Strings that outlive planning (name, version, scripts) go to `keep`, the rest to `scratch`. */
-int vx_manifest_parse(
-	const char *text, size_t n, const char *where, struct vx_arena *keep, struct vx_arena *scratch, struct vx_manifest *ret, struct vx_err *err);
+int vx_manifest_parse(const char *text, size_t n, const char *where, struct vx_arena *keep,
+	struct vx_arena *scratch, struct vx_manifest *ret, struct vx_err *err);
 
-/* framework.c: the variables (names with `*`) of the framework that a package is built with. Static; none where no framework is known. */
+/* framework.c: the variables (names with `*`) of the framework that a package is built with.
+ * Static; none where no framework is known. */
 struct vx_strs vx_framework_env(const struct vx_manifest *m);
 
 struct vx_pnpm_workspace {
@@ -43,9 +47,11 @@ struct vx_pnpm_workspace {
 	uint32_t n_catalogs;
 };
 
-int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena *a, struct vx_pnpm_workspace *ret, struct vx_err *err);
+int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena *a,
+	struct vx_pnpm_workspace *ret, struct vx_err *err);
 
 /* One top-level scalar of a YAML mapping (.yarnrc.yml); *ret is NULL when it is not there. */
-int vx_yaml_scalar(const char *text, size_t n, const char *where, const char *key, struct vx_arena *a, const char **ret, struct vx_err *err);
+int vx_yaml_scalar(const char *text, size_t n, const char *where, const char *key,
+	struct vx_arena *a, const char **ret, struct vx_err *err);
 
 #endif

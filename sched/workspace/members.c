@@ -56,7 +56,8 @@ uint32_t vx_dir_file_bit(const char *name, size_t len)
 	return 0;
 }
 
-int vx_member_globs_compile(struct vx_strs patterns, const char *where, struct vx_arena *a, struct vx_member_globs **ret, struct vx_err *err)
+int vx_member_globs_compile(struct vx_strs patterns, const char *where, struct vx_arena *a,
+	struct vx_member_globs **ret, struct vx_err *err)
 {
 	struct vx_member_globs *g = vx_arena_alloc(a, sizeof *g);
 
@@ -67,8 +68,11 @@ int vx_member_globs_compile(struct vx_strs patterns, const char *where, struct v
 		const char *q = p;
 		while (vx_starts_with(q, "./"))
 			q += 2;
-		if (*q == '/' || strcmp(q, "..") == 0 || vx_starts_with(q, "../") || strstr(q, "/../") || vx_ends_with(q, "/..")) {
-			vx_err_set(err, -EINVAL, "%s: the workspace pattern \"%s\" leaves the workspace", where, patterns.v[i]);
+		if (*q == '/' || strcmp(q, "..") == 0 || vx_starts_with(q, "../") ||
+			strstr(q, "/../") || vx_ends_with(q, "/..")) {
+			vx_err_set(err, -EINVAL,
+				"%s: the workspace pattern \"%s\" leaves the workspace", where,
+				patterns.v[i]);
 			return vx_err_fix(err, "members must lie below the directory of %s", where);
 		}
 		int r = vx_wsglob_add(sub ? &g->sub : &g->add, q, a, err);
@@ -88,7 +92,8 @@ bool vx_member_globs_claim(const struct vx_member_globs *g, const char *dir)
 		return false;
 	memcpy(path, dir, n + 1);
 	for (;;) {
-		if (vx_wsglobs_match(&g->add, path, false) && !vx_wsglobs_match(&g->sub, path, true))
+		if (vx_wsglobs_match(&g->add, path, false) &&
+			!vx_wsglobs_match(&g->sub, path, true))
 			return true;
 		char *slash = strrchr(path, '/');
 		if (!slash)
@@ -130,7 +135,8 @@ struct listing {
 
 static bool never_entered(const char *name)
 {
-	return strcmp(name, "node_modules") == 0 || strcmp(name, ".git") == 0 || strcmp(name, ".vx") == 0;
+	return strcmp(name, "node_modules") == 0 || strcmp(name, ".git") == 0 ||
+	       strcmp(name, ".vx") == 0;
 }
 
 static int note(void *arg, const struct vx_dirent *e)
@@ -138,7 +144,8 @@ static int note(void *arg, const struct vx_dirent *e)
 	struct listing *l = arg;
 
 	l->files |= vx_dir_file_bit(e->name, e->len);
-	if (!l->deeper || (e->type != DT_DIR && e->type != DT_LNK && e->type != DT_UNKNOWN) || never_entered(e->name))
+	if (!l->deeper || (e->type != DT_DIR && e->type != DT_LNK && e->type != DT_UNKNOWN) ||
+		never_entered(e->name))
 		return 0;
 	struct child *c = vx_arena_alloc(l->w->scratch, sizeof *c);
 	*c = (struct child){l->children, vx_arena_strndup(l->w->scratch, e->name, e->len), e->type};
@@ -160,7 +167,8 @@ static void put(struct states *s, const struct vx_wsglobs *globs, uint32_t g, ui
 	}
 }
 
-/* The states after entering `name`. A symlink is entered, but `**` does not go on behind it: that way lie cycles. */
+/* The states after entering `name`. A symlink is entered, but `**` does not go on behind it: that
+ * way lie cycles. */
 static struct states advance(struct walk *w, const struct states *from, const char *name, bool link)
 {
 	const struct vx_wsglobs *globs = &w->globs->add;
@@ -189,7 +197,8 @@ static int add_member(struct walk *w, const char *path, uint32_t files, bool via
 	struct vx_members *m = w->out;
 
 	if (m->n == VX_MAX_PROJECTS)
-		return vx_err_set(w->err, -E2BIG, "more than %u projects in the workspace", VX_MAX_PROJECTS);
+		return vx_err_set(
+			w->err, -E2BIG, "more than %u projects in the workspace", VX_MAX_PROJECTS);
 	if (m->n == m->cap)
 		m->v = vx_arena_grow(w->scratch, m->v, m->n, sizeof *m->v, &m->cap, 128);
 	m->v[m->n++] = (struct vx_member){vx_arena_strdup(w->keep, path), files, via_link};
@@ -198,15 +207,19 @@ static int add_member(struct walk *w, const char *path, uint32_t files, bool via
 
 static int visit(struct walk *w, const char *path, const struct states *at, bool via_link);
 
-static int enter(struct walk *w, const char *path, const struct states *at, const struct child *c, bool via_link)
+static int enter(struct walk *w, const char *path, const struct states *at, const struct child *c,
+	bool via_link)
 {
 	struct states to = advance(w, at, c->name, c->type == DT_LNK);
 
 	if (to.n == 0)
 		return 0;
 	if (strlen(path) + strlen(c->name) + 16 > VX_MAX_PATH)
-		return vx_err_set(w->err, -ENAMETOOLONG, "%s: the path is longer than %u bytes", path, VX_MAX_PATH);
-	const char *sub = strcmp(path, ".") == 0 ? c->name : vx_arena_printf(w->scratch, "%s/%s", path, c->name);
+		return vx_err_set(w->err, -ENAMETOOLONG, "%s: the path is longer than %u bytes",
+			path, VX_MAX_PATH);
+	const char *sub = strcmp(path, ".") == 0
+				  ? c->name
+				  : vx_arena_printf(w->scratch, "%s/%s", path, c->name);
 	bool link = c->type == DT_LNK;
 	if (c->type != DT_DIR) {
 		bool dir;
@@ -234,20 +247,26 @@ static int visit(struct walk *w, const char *path, const struct states *at, bool
 		accepted = accepted || end;
 		l.deeper = l.deeper || !end;
 	}
-	/* Where nothing is looked for further down, other entries may come and go (a build's outputs do) without the plan being another. */
-	int r = l.deeper || strcmp(path, ".") == 0 ? vx_seen_list(w->root, path, note, &l) : vx_seen_names(w->root, path, vx_dir_file_bit, &l.files);
+	/* Where nothing is looked for further down, other entries may come and go (a build's
+	 * outputs do) without the plan being another. */
+	int r = l.deeper || strcmp(path, ".") == 0
+			? vx_seen_list(w->root, path, note, &l)
+			: vx_seen_names(w->root, path, vx_dir_file_bit, &l.files);
 	if (r == -ENOENT && strcmp(path, ".") != 0)
 		return 0;
 	if (r == -EACCES && strcmp(path, ".") != 0) {
-		vx_strlist_add(
-			&w->out->warnings, w->keep, vx_arena_printf(w->keep, "%s: permission denied, so no project is looked for in it", path));
+		vx_strlist_add(&w->out->warnings, w->keep,
+			vx_arena_printf(w->keep,
+				"%s: permission denied, so no project is looked for in it", path));
 		return 0;
 	}
 	if (r < 0)
-		return vx_err_set(w->err, r, "cannot list %s/%s: %s", w->root->path, path, vx_strerror(r));
+		return vx_err_set(
+			w->err, r, "cannot list %s/%s: %s", w->root->path, path, vx_strerror(r));
 	if (strcmp(path, ".") == 0)
 		w->out->root_files = l.files;
-	else if (accepted && (l.files & VX_HAS_PACKAGE_JSON) && !vx_wsglobs_match(&w->globs->sub, path, true))
+	else if (accepted && (l.files & VX_HAS_PACKAGE_JSON) &&
+		 !vx_wsglobs_match(&w->globs->sub, path, true))
 		r = add_member(w, path, l.files, via_link);
 	for (const struct child *c = l.children; c && r == 0; c = c->next)
 		r = enter(w, path, at, c, via_link);
@@ -279,7 +298,8 @@ static int by_identity(const void *a, const void *b)
 	return (x->member > y->member) - (x->member < y->member);
 }
 
-/* One directory under two names, at least one of them through a link: the real name stays, else the first. */
+/* One directory under two names, at least one of them through a link: the real name stays, else the
+ * first. */
 static void drop_aliases(struct walk *w)
 {
 	struct vx_members *m = w->out;
@@ -324,8 +344,8 @@ static bool passes_skipped(const char *path)
 	return false;
 }
 
-/* A member behind a link goes by the path that git and the file lists know it by. via_link stays where no such path exists: outside of the workspace, or
- * where no input is ever taken from. */
+/* A member behind a link goes by the path that git and the file lists know it by. via_link stays
+ * where no such path exists: outside of the workspace, or where no input is ever taken from. */
 static void settle_links(struct walk *w)
 {
 	struct vx_members *m = w->out;
@@ -335,7 +355,8 @@ static void settle_links(struct walk *w)
 		if (!m->v[i].via_link)
 			continue;
 		if ((!top && vx_path_canon(w->scratch, w->root->path, &top) < 0) ||
-			vx_path_canon(w->scratch, vx_path_join(w->scratch, w->root->path, m->v[i].dir), &canon) < 0)
+			vx_path_canon(w->scratch,
+				vx_path_join(w->scratch, w->root->path, m->v[i].dir), &canon) < 0)
 			continue;
 		const char *dir = vx_path_below(canon, top);
 		if (!dir || !*dir || passes_skipped(dir))
@@ -345,8 +366,8 @@ static void settle_links(struct walk *w)
 	}
 }
 
-int vx_members_list(const struct vx_base_dir *root, const struct vx_member_globs *g, struct vx_arena *keep, struct vx_arena *scratch,
-	struct vx_members *ret, struct vx_err *err)
+int vx_members_list(const struct vx_base_dir *root, const struct vx_member_globs *g,
+	struct vx_arena *keep, struct vx_arena *scratch, struct vx_members *ret, struct vx_err *err)
 {
 	struct walk w = {root, g, keep, scratch, ret, err};
 	uint32_t room = 1;

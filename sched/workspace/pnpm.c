@@ -1,4 +1,5 @@
-/* The only file that includes libyaml: pnpm-workspace.yaml and the one key of .yarnrc.yml that planning needs. */
+/* The only file that includes libyaml: pnpm-workspace.yaml and the one key of .yarnrc.yml that
+ * planning needs. */
 #include "manifest.h"
 
 #include "vx/arena.h"
@@ -9,12 +10,15 @@
 #include <string.h>
 #include <yaml.h>
 
-static int load(const char *text, size_t n, const char *where, yaml_document_t *doc, struct vx_err *err)
+static int load(
+	const char *text, size_t n, const char *where, yaml_document_t *doc, struct vx_err *err)
 {
 	yaml_parser_t p;
 
 	if (n > VX_MAX_CONFIG_BYTES)
-		return vx_err_set(err, -EFBIG, "%s: larger than %u bytes, the most a configuration file may have", where, VX_MAX_CONFIG_BYTES);
+		return vx_err_set(err, -EFBIG,
+			"%s: larger than %u bytes, the most a configuration file may have", where,
+			VX_MAX_CONFIG_BYTES);
 	if (!yaml_parser_initialize(&p))
 		return vx_err_set(err, -ENOMEM, "%s: out of memory", where);
 	yaml_parser_set_input_string(&p, (const unsigned char *)text, n);
@@ -22,8 +26,9 @@ static int load(const char *text, size_t n, const char *where, yaml_document_t *
 		yaml_parser_delete(&p);
 		return 0;
 	}
-	vx_err_set(err, -EINVAL, "%s: line %zu, column %zu: %s%s%s", where, p.problem_mark.line + 1, p.problem_mark.column + 1,
-		p.problem ? p.problem : "not YAML", p.context ? ", " : "", p.context ? p.context : "");
+	vx_err_set(err, -EINVAL, "%s: line %zu, column %zu: %s%s%s", where, p.problem_mark.line + 1,
+		p.problem_mark.column + 1, p.problem ? p.problem : "not YAML",
+		p.context ? ", " : "", p.context ? p.context : "");
 	yaml_parser_delete(&p);
 	return -EINVAL;
 }
@@ -45,9 +50,11 @@ static yaml_node_t *member(yaml_document_t *doc, yaml_node_t *map, const char *k
 {
 	if (!map || map->type != YAML_MAPPING_NODE)
 		return NULL;
-	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
+		p++) {
 		yaml_node_t *k = yaml_document_get_node(doc, p->key);
-		if (k && k->type == YAML_SCALAR_NODE && strcmp((const char *)k->data.scalar.value, key) == 0) {
+		if (k && k->type == YAML_SCALAR_NODE &&
+			strcmp((const char *)k->data.scalar.value, key) == 0) {
 			yaml_node_t *v = yaml_document_get_node(doc, p->value);
 			return v && !is_null(v) ? v : NULL;
 		}
@@ -57,19 +64,23 @@ static yaml_node_t *member(yaml_document_t *doc, yaml_node_t *map, const char *k
 
 static int fail_at(const char *where, const yaml_node_t *n, const char *what, struct vx_err *err)
 {
-	return vx_err_set(err, -EINVAL, "%s: line %zu, column %zu: %s", where, n->start_mark.line + 1, n->start_mark.column + 1, what);
+	return vx_err_set(err, -EINVAL, "%s: line %zu, column %zu: %s", where,
+		n->start_mark.line + 1, n->start_mark.column + 1, what);
 }
 
-static int take_packages(yaml_document_t *doc, yaml_node_t *seq, const char *where, struct vx_arena *a, struct vx_strs *ret, struct vx_err *err)
+static int take_packages(yaml_document_t *doc, yaml_node_t *seq, const char *where,
+	struct vx_arena *a, struct vx_strs *ret, struct vx_err *err)
 {
 	struct vx_strlist l = {0};
 
 	if (seq->type != YAML_SEQUENCE_NODE)
 		return fail_at(where, seq, "`packages` must be a list of patterns", err);
-	for (yaml_node_item_t *i = seq->data.sequence.items.start; i < seq->data.sequence.items.top; i++) {
+	for (yaml_node_item_t *i = seq->data.sequence.items.start; i < seq->data.sequence.items.top;
+		i++) {
 		yaml_node_t *n = yaml_document_get_node(doc, *i);
 		if (!n || n->type != YAML_SCALAR_NODE)
-			return fail_at(where, n ? n : seq, "an entry of `packages` must be a string", err);
+			return fail_at(
+				where, n ? n : seq, "an entry of `packages` must be a string", err);
 		vx_strlist_add(&l, a, scalar(n, a));
 	}
 	*ret = vx_strlist_done(&l);
@@ -81,12 +92,15 @@ struct catalog_list {
 	uint32_t n, cap;
 };
 
-static void take_catalog(yaml_document_t *doc, yaml_node_t *map, const char *catalog, struct vx_arena *a, struct catalog_list *l)
+static void take_catalog(yaml_document_t *doc, yaml_node_t *map, const char *catalog,
+	struct vx_arena *a, struct catalog_list *l)
 {
 	if (!map || map->type != YAML_MAPPING_NODE)
 		return;
-	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
-		yaml_node_t *k = yaml_document_get_node(doc, p->key), *v = yaml_document_get_node(doc, p->value);
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
+		p++) {
+		yaml_node_t *k = yaml_document_get_node(doc, p->key),
+			    *v = yaml_document_get_node(doc, p->value);
 		if (!k || !v || k->type != YAML_SCALAR_NODE || v->type != YAML_SCALAR_NODE)
 			continue;
 		if (l->n == l->cap) {
@@ -100,23 +114,27 @@ static void take_catalog(yaml_document_t *doc, yaml_node_t *map, const char *cat
 	}
 }
 
-static void take_catalogs(yaml_document_t *doc, yaml_node_t *root, struct vx_arena *a, struct vx_pnpm_workspace *w)
+static void take_catalogs(
+	yaml_document_t *doc, yaml_node_t *root, struct vx_arena *a, struct vx_pnpm_workspace *w)
 {
 	struct catalog_list l = {0};
 	yaml_node_t *many = member(doc, root, "catalogs");
 
 	take_catalog(doc, member(doc, root, "catalog"), "default", a, &l);
 	if (many && many->type == YAML_MAPPING_NODE)
-		for (yaml_node_pair_t *p = many->data.mapping.pairs.start; p < many->data.mapping.pairs.top; p++) {
+		for (yaml_node_pair_t *p = many->data.mapping.pairs.start;
+			p < many->data.mapping.pairs.top; p++) {
 			yaml_node_t *k = yaml_document_get_node(doc, p->key);
 			if (k && k->type == YAML_SCALAR_NODE)
-				take_catalog(doc, yaml_document_get_node(doc, p->value), scalar(k, a), a, &l);
+				take_catalog(doc, yaml_document_get_node(doc, p->value),
+					scalar(k, a), a, &l);
 		}
 	w->catalogs = l.v;
 	w->n_catalogs = l.n;
 }
 
-int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena *a, struct vx_pnpm_workspace *ret, struct vx_err *err)
+int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena *a,
+	struct vx_pnpm_workspace *ret, struct vx_err *err)
 {
 	struct vx_pnpm_workspace w = {.link_workspace_packages = -1};
 	yaml_document_t doc;
@@ -132,7 +150,8 @@ int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena
 		r = take_packages(&doc, packages, where, a, &w.packages, err);
 	yaml_node_t *link = r == 0 ? member(&doc, root, "linkWorkspacePackages") : NULL;
 	if (link && link->type == YAML_SCALAR_NODE)
-		w.link_workspace_packages = strcmp((const char *)link->data.scalar.value, "false") != 0;
+		w.link_workspace_packages =
+			strcmp((const char *)link->data.scalar.value, "false") != 0;
 	if (r == 0) {
 		take_catalogs(&doc, root, a, &w);
 		*ret = w;
@@ -141,7 +160,8 @@ int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena
 	return r;
 }
 
-int vx_yaml_scalar(const char *text, size_t n, const char *where, const char *key, struct vx_arena *a, const char **ret, struct vx_err *err)
+int vx_yaml_scalar(const char *text, size_t n, const char *where, const char *key,
+	struct vx_arena *a, const char **ret, struct vx_err *err)
 {
 	yaml_document_t doc;
 	int r = load(text, n, where, &doc, err);

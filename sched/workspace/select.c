@@ -57,7 +57,8 @@ static struct vx_strs names_of_projects(const struct selector *s)
 }
 
 /* Task names that the given projects declare; `only` NULL: all projects. */
-static struct vx_strs names_of_tasks(const struct selector *s, const bool *only, bool vx_only_commands)
+static struct vx_strs names_of_tasks(
+	const struct selector *s, const bool *only, bool vx_only_commands)
 {
 	struct vx_strlist l = {0};
 	struct vx_map seen = {0};
@@ -65,7 +66,8 @@ static struct vx_strs names_of_tasks(const struct selector *s, const bool *only,
 	for (uint32_t p = 0; p < s->ws->n_projects; p++)
 		for (uint32_t i = 0; (!only || only[p]) && i < s->ws->projects[p].n_tasks; i++) {
 			const struct vx_task_decl *t = s->ws->projects[p].tasks[i];
-			if ((!vx_only_commands || t->has_exec || t->dialect == VX_DIALECT_VX) && vx_map_puts(&seen, t->name, l.n))
+			if ((!vx_only_commands || t->has_exec || t->dialect == VX_DIALECT_VX) &&
+				vx_map_puts(&seen, t->name, l.n))
 				vx_strlist_add(&l, s->a, t->name);
 		}
 	vx_map_free(&seen);
@@ -73,7 +75,8 @@ static struct vx_strs names_of_tasks(const struct selector *s, const bool *only,
 	return vx_strlist_done(&l);
 }
 
-/* Nothing to choose from: most often a workspace that is new to vx, or patterns that match no member. */
+/* Nothing to choose from: most often a workspace that is new to vx, or patterns that match no
+ * member. */
 static int no_tasks_yet(const struct selector *s)
 {
 	bool members = false, tasks = false;
@@ -87,14 +90,18 @@ static int no_tasks_yet(const struct selector *s)
 	if (!members && s->ws->warnings.n)
 		return vx_err_fix(s->err, "%s", s->ws->warnings.v[0]);
 	if (!members && s->ws->kind != VX_WS_SINGLE)
-		return vx_err_fix(s->err, "there are no tasks, and the workspace's patterns match no directory with a package.json that has a name");
+		return vx_err_fix(s->err,
+			"there are no tasks, and the workspace's patterns match no directory with a package.json that has a name");
 	if (s->ws->settings.turbo)
-		return vx_err_fix(s->err, "there are no tasks: turbo.json defines none that a package has a script for");
-	return vx_err_fix(s->err, "there are no tasks: vx init writes a vx.json for each project from its scripts");
+		return vx_err_fix(s->err,
+			"there are no tasks: turbo.json defines none that a package has a script for");
+	return vx_err_fix(s->err,
+		"there are no tasks: vx init writes a vx.json for each project from its scripts");
 }
 
 /* "did you mean ...?", or the list of what there is, cut where it gets long. */
-static int suggest(const struct selector *s, const char *asked, const char *kind, struct vx_strs there)
+static int suggest(
+	const struct selector *s, const char *asked, const char *kind, struct vx_strs there)
 {
 	const char *near = vx_filter_nearest(asked, there), *list = vx_filter_list(there, s->a);
 	int r;
@@ -114,7 +121,8 @@ static int qualified(struct selector *s, const char *word, const char *hash)
 	uint32_t p = vx_map_gets(&s->ws->by_name, name);
 
 	if (p == VX_MAP_NONE || !is_project(s->ws, p)) {
-		vx_err_set(s->err, -ENOENT, "\"%.200s\": there is no project \"%.200s\"", word, name);
+		vx_err_set(
+			s->err, -ENOENT, "\"%.200s\": there is no project \"%.200s\"", word, name);
 		return suggest(s, name, "are projects", names_of_projects(s));
 	}
 	const struct vx_project *project = &s->ws->projects[p];
@@ -125,7 +133,8 @@ static int qualified(struct selector *s, const char *word, const char *hash)
 		}
 	bool *only = vx_arena_array(s->a, s->ws->n_projects, sizeof *only);
 	only[p] = true;
-	vx_err_set(s->err, -ENOENT, "\"%.200s\": project \"%s\" declares no task \"%.200s\"", word, name, hash + 1);
+	vx_err_set(s->err, -ENOENT, "\"%.200s\": project \"%s\" declares no task \"%.200s\"", word,
+		name, hash + 1);
 	return suggest(s, hash + 1, "are tasks", names_of_tasks(s, only, false));
 }
 
@@ -153,15 +162,18 @@ static int plain(struct selector *s, const char *word)
 			last = p;
 		}
 	if (n == 1)
-		vx_err_set(s->err, -ENOENT, "project \"%s\" declares no task \"%.200s\"", s->ws->projects[last].name, word);
+		vx_err_set(s->err, -ENOENT, "project \"%s\" declares no task \"%.200s\"",
+			s->ws->projects[last].name, word);
 	else
 		vx_err_set(s->err, -ENOENT, "no selected project declares a task \"%.200s\"", word);
 	if (vx_strs_has(all, word))
-		return vx_err_fix(s->err, "other projects do: use --all, or --filter to choose them");
+		return vx_err_fix(
+			s->err, "other projects do: use --all, or --filter to choose them");
 	return suggest(s, word, "are tasks", all);
 }
 
-/* Nothing was asked for. What could be is said; to run everything there is would rarely be meant. */
+/* Nothing was asked for. What could be is said; to run everything there is would rarely be
+ * meant. */
 static int no_words(struct selector *s)
 {
 	vx_err_set(s->err, -EINVAL, "no task is named");
@@ -196,7 +208,8 @@ static void choose_all(struct selector *s)
 		s->chosen[p] = is_project(s->ws, p);
 }
 
-/* No selection flag: the project that we stand in; at the root its own task, else every project's. */
+/* No selection flag: the project that we stand in; at the root its own task, else every
+ * project's. */
 static int scope_of_cwd(struct selector *s, bool *ret_broad)
 {
 	uint32_t p = vx_workspace_project_at(s->ws, s->o->cwd);
@@ -205,7 +218,8 @@ static int scope_of_cwd(struct selector *s, bool *ret_broad)
 	if (!has_plain_word(s->o) && s->o->words.n > 0)
 		return 0;
 	for (uint32_t i = 0; i < s->o->words.n && root_has; i++)
-		root_has = strchr(s->o->words.v[i], '#') || declares(&s->ws->projects[s->ws->root_project], s->o->words.v[i]);
+		root_has = strchr(s->o->words.v[i], '#') ||
+			   declares(&s->ws->projects[s->ws->root_project], s->o->words.v[i]);
 	if (p != VX_MAP_NONE && p != s->ws->root_project)
 		s->chosen[p] = true;
 	else if (p != VX_MAP_NONE && root_has)
@@ -217,7 +231,8 @@ static int scope_of_cwd(struct selector *s, bool *ret_broad)
 	return 0;
 }
 
-int vx_select(const struct vx_workspace *ws, const struct vx_select_opts *o, struct vx_arena *a, struct vx_selection *ret, struct vx_err *err)
+int vx_select(const struct vx_workspace *ws, const struct vx_select_opts *o, struct vx_arena *a,
+	struct vx_selection *ret, struct vx_err *err)
 {
 	struct selector s = {.ws = ws, .o = o, .a = a, .err = err};
 	struct vx_selection sel = {0};
@@ -235,7 +250,8 @@ int vx_select(const struct vx_workspace *ws, const struct vx_select_opts *o, str
 		r = scope_of_cwd(&s, &sel.broad);
 	if (r < 0)
 		return r;
-	uint32_t *projects = vx_arena_array(a, ws->n_projects ? ws->n_projects : 1, sizeof *projects);
+	uint32_t *projects =
+		vx_arena_array(a, ws->n_projects ? ws->n_projects : 1, sizeof *projects);
 	for (uint32_t p = 0; p < ws->n_projects; p++)
 		if (s.chosen[p])
 			projects[sel.n_projects++] = p;

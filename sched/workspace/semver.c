@@ -1,4 +1,5 @@
-/* Semantic versions and npm's ranges, after https://semver.org 2.0.0 and the grammar in node-semver's README ("Range Grammar", "Prerelease Tags"). */
+/* Semantic versions and npm's ranges, after https://semver.org 2.0.0 and the grammar in
+ * node-semver's README ("Range Grammar", "Prerelease Tags"). */
 #include "semver.h"
 
 #include "vx/workspace.h"
@@ -8,7 +9,8 @@
 
 enum { MAX_COMPARATORS = 512, MAX_RANGE_BYTES = 4096 };
 
-/* A parsed version; the prerelease is borrowed text. parts: how many of major.minor.patch were given (fewer, or an x, in a range only). */
+/* A parsed version; the prerelease is borrowed text. parts: how many of major.minor.patch were
+ * given (fewer, or an x, in a range only). */
 struct ver {
 	uint64_t n[3];
 	int parts;
@@ -44,7 +46,8 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
 }
 
-/* Dot-separated identifiers; a numeric one has no leading zero where `strict`. Returns the end, NULL when malformed. */
+/* Dot-separated identifiers; a numeric one has no leading zero where `strict`. Returns the end,
+ * NULL when malformed. */
 static const char *idents(const char *p, bool strict)
 {
 	for (;;) {
@@ -60,7 +63,8 @@ static const char *idents(const char *p, bool strict)
 	}
 }
 
-/* A number without leading zeros that a double holds exactly (node-semver's bound), or an x. Returns the end; *ret_x for x, X and *. */
+/* A number without leading zeros that a double holds exactly (node-semver's bound), or an x.
+ * Returns the end; *ret_x for x, X and *. */
 static const char *number(const char *p, uint64_t *ret, bool *ret_x)
 {
 	if (*p == 'x' || *p == 'X' || *p == '*') {
@@ -152,7 +156,8 @@ static int cmp_pre(const struct ver *a, const struct ver *b)
 		return (a->pre == NULL) - (b->pre == NULL);
 	const char *p = a->pre, *q = b->pre, *pe = p + a->pre_len, *qe = q + b->pre_len;
 	for (;;) {
-		const char *pd = memchr(p, '.', (size_t)(pe - p)), *qd = memchr(q, '.', (size_t)(qe - q));
+		const char *pd = memchr(p, '.', (size_t)(pe - p)),
+			   *qd = memchr(q, '.', (size_t)(qe - q));
 		int c = cmp_ident(p, (size_t)((pd ? pd : pe) - p), q, (size_t)((qd ? qd : qe) - q));
 		if (c)
 			return c;
@@ -201,7 +206,8 @@ static bool add_tilde(struct set *s, const struct ver *v)
 {
 	if (v->parts == 0)
 		return true;
-	return v->parts == 1 ? push_range(s, v, v->n[0] + 1, 0, 0) : push_range(s, v, v->n[0], v->n[1] + 1, 0);
+	return v->parts == 1 ? push_range(s, v, v->n[0] + 1, 0, 0)
+			     : push_range(s, v, v->n[0], v->n[1] + 1, 0);
 }
 
 /* The first version beyond every match of a partial one: 1 -> 2.0.0, 1.2 -> 1.3.0. */
@@ -249,7 +255,8 @@ static bool add_simple(struct set *s, enum op op, const struct ver *v)
 
 static bool add_hyphen(struct set *s, const struct ver *from, const struct ver *to)
 {
-	return (from->parts == 0 || add_simple(s, OP_GE, from)) && (to->parts == 0 || add_simple(s, OP_LE, to));
+	return (from->parts == 0 || add_simple(s, OP_GE, from)) &&
+	       (to->parts == 0 || add_simple(s, OP_LE, to));
 }
 
 /* One comparator at p, blanks allowed after its operator. Returns the end, NULL when malformed. */
@@ -354,7 +361,8 @@ static bool set_holds(const struct set *s, const struct ver *v)
 	}
 	if (!v->pre)
 		return true;
-	/* A prerelease is taken only by a set that names a prerelease of the very same major.minor.patch. */
+	/* A prerelease is taken only by a set that names a prerelease of the very same
+	 * major.minor.patch. */
 	for (int i = 0; i < s->n; i++) {
 		const struct ver *w = &s->c[i].v;
 		if (w->pre && w->n[0] == v->n[0] && w->n[1] == v->n[1] && w->n[2] == v->n[2])
@@ -402,7 +410,8 @@ bool vx_semver_satisfies(const char *version, const char *range)
 	struct ver v;
 	bool holds;
 
-	return version && range && parse_version(version, &v) && range_eval(range, &v, &holds) == 0 && holds;
+	return version && range && parse_version(version, &v) &&
+	       range_eval(range, &v, &holds) == 0 && holds;
 }
 
 bool vx_semver_is_range(const char *range)

@@ -1,4 +1,5 @@
-/* Inside the workspace module: what of a text is semver at all. See vx_semver_satisfies in vx/workspace.h. */
+/* Inside the workspace module: what of a text is semver at all. See vx_semver_satisfies in
+ * vx/workspace.h. */
 #ifndef VX_SEMVER_H
 #define VX_SEMVER_H
 

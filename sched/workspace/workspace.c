@@ -27,7 +27,8 @@ struct root_info {
 };
 
 /* 0 and *ret_found false when the file is not there. */
-static int read_text(const struct vx_base_dir *base, const char *rel, struct vx_buf *b, bool *ret_found, struct vx_err *err)
+static int read_text(const struct vx_base_dir *base, const char *rel, struct vx_buf *b,
+	bool *ret_found, struct vx_err *err)
 {
 	vx_buf_clear(b);
 	int r = vx_seen_read(base, rel, b);
@@ -36,22 +37,28 @@ static int read_text(const struct vx_base_dir *base, const char *rel, struct vx_
 		return 0;
 	const char *slash = strcmp(base->path, "/") == 0 ? "" : "/";
 	if (r == -EFBIG)
-		return vx_err_set(
-			err, r, "%s%s%s: larger than %u bytes, the most a configuration file may have", base->path, slash, rel, VX_MAX_CONFIG_BYTES);
-	return vx_err_set(err, r, "cannot read %s%s%s: %s", base->path, slash, rel, r == -EINVAL ? "not a regular file" : vx_strerror(r));
+		return vx_err_set(err, r,
+			"%s%s%s: larger than %u bytes, the most a configuration file may have",
+			base->path, slash, rel, VX_MAX_CONFIG_BYTES);
+	return vx_err_set(err, r, "cannot read %s%s%s: %s", base->path, slash, rel,
+		r == -EINVAL ? "not a regular file" : vx_strerror(r));
 }
 
-static int read_root(const struct vx_base_dir *dir, struct vx_arena *keep, struct vx_arena *scratch, struct root_info *ret, struct vx_err *err)
+static int read_root(const struct vx_base_dir *dir, struct vx_arena *keep, struct vx_arena *scratch,
+	struct root_info *ret, struct vx_err *err)
 {
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
 	int r = read_text(dir, PNPM_YAML, &b, &ret->has_pnpm, err);
 
 	if (r == 0 && ret->has_pnpm)
-		r = vx_pnpm_parse(vx_buf_str(&b), b.len, vx_path_join(scratch, dir->path, PNPM_YAML), scratch, &ret->pnpm, err);
+		r = vx_pnpm_parse(vx_buf_str(&b), b.len,
+			vx_path_join(scratch, dir->path, PNPM_YAML), scratch, &ret->pnpm, err);
 	if (r == 0)
 		r = read_text(dir, "package.json", &b, &ret->has_manifest, err);
 	if (r == 0 && ret->has_manifest)
-		r = vx_manifest_parse(vx_buf_str(&b), b.len, vx_path_join(scratch, dir->path, "package.json"), keep, scratch, &ret->manifest, err);
+		r = vx_manifest_parse(vx_buf_str(&b), b.len,
+			vx_path_join(scratch, dir->path, "package.json"), keep, scratch,
+			&ret->manifest, err);
 	vx_buf_free(&b);
 	return r;
 }
@@ -62,8 +69,8 @@ static struct vx_strs patterns_of(const struct root_info *i)
 }
 
 /* Is the directory `below` (relative to the candidate) claimed by the candidate's member globs? */
-static int claims(
-	const struct vx_base_dir *dir, const struct root_info *info, const char *below, struct vx_arena *scratch, bool *ret, struct vx_err *err)
+static int claims(const struct vx_base_dir *dir, const struct root_info *info, const char *below,
+	struct vx_arena *scratch, bool *ret, struct vx_err *err)
 {
 	struct vx_member_globs *g;
 	struct vx_members m;
@@ -72,8 +79,9 @@ static int claims(
 		*ret = true;
 		return 0;
 	}
-	int r = vx_member_globs_compile(
-		patterns_of(info), vx_path_join(scratch, dir->path, info->has_pnpm ? PNPM_YAML : "package.json"), scratch, &g, err);
+	int r = vx_member_globs_compile(patterns_of(info),
+		vx_path_join(scratch, dir->path, info->has_pnpm ? PNPM_YAML : "package.json"),
+		scratch, &g, err);
 	if (r < 0)
 		return r;
 	*ret = vx_member_globs_claim(g, below);
@@ -87,7 +95,8 @@ static int claims(
 	return r;
 }
 
-static int find_up(const char *start, struct vx_arena *scratch, const char **ret_root, struct vx_err *err)
+static int find_up(
+	const char *start, struct vx_arena *scratch, const char **ret_root, struct vx_err *err)
 {
 	const char *nearest = NULL, *dir = start;
 
@@ -119,8 +128,10 @@ static int find_up(const char *start, struct vx_arena *scratch, const char **ret
 		dir = vx_path_dir(scratch, dir);
 	}
 	if (!nearest) {
-		vx_err_set(err, -ENOENT, "no workspace found in %s or any directory above it", start);
-		return vx_err_fix(err, "run it below a directory with a package.json or pnpm-workspace.yaml, or name one with -C DIR");
+		vx_err_set(
+			err, -ENOENT, "no workspace found in %s or any directory above it", start);
+		return vx_err_fix(err,
+			"run it below a directory with a package.json or pnpm-workspace.yaml, or name one with -C DIR");
 	}
 	*ret_root = nearest;
 	return 0;
@@ -160,25 +171,30 @@ struct loader {
 static int check_name(struct loader *l, const char *manifest, const char *name)
 {
 	if (strchr(name, '#') || strcmp(name, "//") == 0 || *name == ' ' || *name == '!')
-		return vx_err_set(l->err, -EINVAL, "%s: \"%s\" cannot be the name of a project", manifest, name);
+		return vx_err_set(l->err, -EINVAL, "%s: \"%s\" cannot be the name of a project",
+			manifest, name);
 	if (vx_has_control(name)) {
-		vx_err_set(l->err, -EINVAL, "%s: the name \"%.100s\" holds a control character", manifest, name);
+		vx_err_set(l->err, -EINVAL, "%s: the name \"%.100s\" holds a control character",
+			manifest, name);
 		return vx_err_fix(l->err, "give the package a name that fits a line");
 	}
 	return 0;
 }
 
-static int add_project(struct loader *l, const char *dir, uint32_t files, const char *manifest_path, const struct vx_manifest *m)
+static int add_project(struct loader *l, const char *dir, uint32_t files, const char *manifest_path,
+	const struct vx_manifest *m)
 {
 	struct vx_workspace *ws = l->ws;
 	uint32_t i = ws->n_projects;
-	int r = strcmp(dir, ".") == 0 && ws->settings.turbo ? 0 : check_name(l, manifest_path, m->name);
+	int r = strcmp(dir, ".") == 0 && ws->settings.turbo ? 0
+							    : check_name(l, manifest_path, m->name);
 
 	if (r < 0)
 		return r;
 	if (!vx_map_puts(&ws->by_name, m->name, i)) {
 		const struct vx_project *other = &ws->projects[vx_map_gets(&ws->by_name, m->name)];
-		vx_err_set(l->err, -EEXIST, "two projects are named \"%s\": %s and %s", m->name, other->manifest, manifest_path);
+		vx_err_set(l->err, -EEXIST, "two projects are named \"%s\": %s and %s", m->name,
+			other->manifest, manifest_path);
 		return vx_err_fix(l->err, "rename one of them");
 	}
 	vx_map_puts(&ws->by_dir, dir, i);
@@ -206,12 +222,16 @@ static int load_member(struct loader *l, const struct vx_member *m)
 
 	if (r < 0 || !found)
 		return r;
-	r = vx_manifest_parse(vx_buf_str(&l->text), l->text.len, path, l->keep, l->scratch, &manifest, l->err);
+	r = vx_manifest_parse(
+		vx_buf_str(&l->text), l->text.len, path, l->keep, l->scratch, &manifest, l->err);
 	if (r < 0)
 		return r;
 	if (manifest.name && *manifest.name && m->via_link) {
-		vx_err_set(l->err, -EXDEV, "%s is reached through a symlink that leads out of the workspace, so its files cannot be keyed", m->dir);
-		return vx_err_fix(l->err, "make it a directory of the workspace, or take it out of the members");
+		vx_err_set(l->err, -EXDEV,
+			"%s is reached through a symlink that leads out of the workspace, so its files cannot be keyed",
+			m->dir);
+		return vx_err_fix(l->err,
+			"make it a directory of the workspace, or take it out of the members");
 	}
 	if (manifest.name && *manifest.name)
 		return add_project(l, m->dir, m->files, path, &manifest);
@@ -265,13 +285,17 @@ static int npmrc_link(const char *text)
 	return answer;
 }
 
-/* pnpm links a plain range to the workspace by default only before version 9. The version: packageManager, else the lockfile's. */
+/* pnpm links a plain range to the workspace by default only before version 9. The version:
+ * packageManager, else the lockfile's. */
 static int pnpm_links(struct loader *l, const struct root_info *i, bool *ret)
 {
 	const char *pm = i->manifest.package_manager;
 	bool found;
 	/* Before version 9 pnpm-workspace.yaml held no settings. */
-	int link = pm && vx_starts_with(pm, "pnpm@") && atoi(pm + 5) < 9 ? -1 : i->pnpm.link_workspace_packages, r = 0;
+	int link = pm && vx_starts_with(pm, "pnpm@") && atoi(pm + 5) < 9
+			   ? -1
+			   : i->pnpm.link_workspace_packages,
+	    r = 0;
 
 	if (link < 0 && (l->ws->root_files & VX_HAS_NPMRC)) {
 		r = read_text(&l->base, ".npmrc", &l->text, &found, l->err);
@@ -310,7 +334,8 @@ static int edge_rules(struct loader *l, const struct root_info *i, struct vx_edg
 	if (l->ws->kind == VX_WS_YARN && (l->ws->root_files & VX_HAS_YARNRC_YML)) {
 		r = read_text(&l->base, ".yarnrc.yml", &l->text, &found, l->err);
 		if (r == 0)
-			r = vx_yaml_scalar(vx_buf_str(&l->text), l->text.len, ".yarnrc.yml", "enableTransparentWorkspaces", l->scratch, &v, l->err);
+			r = vx_yaml_scalar(vx_buf_str(&l->text), l->text.len, ".yarnrc.yml",
+				"enableTransparentWorkspaces", l->scratch, &v, l->err);
 		ret->link_ranges = !vx_streq(v, "false");
 	}
 	return r;
@@ -342,8 +367,10 @@ static void find_nested(struct loader *l)
 static bool is_turbo(uint32_t root_files, const struct vx_members *members)
 {
 	enum {
-		OURS = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS |
-		       VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS | VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC
+		OURS = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_HAS_VX_CONFIG_TS |
+		       VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS |
+		       VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS | VX_HAS_VX_WORKSPACE_JSON |
+		       VX_HAS_VX_WORKSPACE_JSONC
 	};
 	uint32_t files = root_files;
 
@@ -352,7 +379,8 @@ static bool is_turbo(uint32_t root_files, const struct vx_members *members)
 	return !(files & OURS) && (root_files & (VX_HAS_TURBO_JSON | VX_HAS_TURBO_JSONC));
 }
 
-/* The root is a project when it has a name. To Turborepo it always is one, and its name is // whatever its manifest says. */
+/* The root is a project when it has a name. To Turborepo it always is one, and its name is //
+ * whatever its manifest says. */
 static int add_root(struct loader *l, const struct root_info *info)
 {
 	struct vx_manifest m = info->manifest;
@@ -370,7 +398,8 @@ static int add_root(struct loader *l, const struct root_info *info)
 	return r;
 }
 
-/* Turborepo makes a second package of a root that is its own member; here one directory is one project. */
+/* Turborepo makes a second package of a root that is its own member; here one directory is one
+ * project. */
 static bool names_itself(struct vx_strs patterns)
 {
 	for (uint32_t i = 0; i < patterns.n; i++)
@@ -379,7 +408,8 @@ static bool names_itself(struct vx_strs patterns)
 	return false;
 }
 
-static int load_projects(struct loader *l, const struct root_info *info, const struct vx_members *members)
+static int load_projects(
+	struct loader *l, const struct root_info *info, const struct vx_members *members)
 {
 	struct vx_workspace *ws = l->ws;
 	struct vx_edge_rules rules;
@@ -408,21 +438,29 @@ static int load_projects(struct loader *l, const struct root_info *info, const s
 	return r;
 }
 
-int vx_workspace_load(const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err)
+int vx_workspace_load(
+	const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err)
 {
 	struct vx_arena scratch = {0};
 	struct vx_workspace ws = {.root = vx_arena_strdup(a, root), .root_project = VX_MAP_NONE};
-	struct loader l = {.base = {-1, ws.root}, .keep = a, .scratch = &scratch, .ws = &ws, .text = VX_BUF(VX_MAX_CONFIG_BYTES), .err = err};
+	struct loader l = {.base = {-1, ws.root},
+		.keep = a,
+		.scratch = &scratch,
+		.ws = &ws,
+		.text = VX_BUF(VX_MAX_CONFIG_BYTES),
+		.err = err};
 	struct root_info info = {0};
 	struct vx_member_globs *globs;
 	struct vx_members members = {0};
 
 	l.base.fd = vx_open(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0);
 	if (l.base.fd < 0)
-		return vx_err_set(err, l.base.fd, "cannot enter %s: %s", root, vx_strerror(l.base.fd));
+		return vx_err_set(
+			err, l.base.fd, "cannot enter %s: %s", root, vx_strerror(l.base.fd));
 	int r = read_root(&l.base, a, &scratch, &info, err);
 	if (r == 0)
-		r = vx_member_globs_compile(patterns_of(&info), info.has_pnpm ? PNPM_YAML : "package.json", &scratch, &globs, err);
+		r = vx_member_globs_compile(patterns_of(&info),
+			info.has_pnpm ? PNPM_YAML : "package.json", &scratch, &globs, err);
 	if (r == 0)
 		r = vx_members_list(&l.base, globs, a, &scratch, &members, err);
 	ws.root_files = members.root_files;

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* The byte class at p (after '['); *ret_hit tells whether c is in it. Returns the end after ']', NULL when it is not closed: then '[' is literal. */
+/* The byte class at p (after '['); *ret_hit tells whether c is in it. Returns the end after ']',
+ * NULL when it is not closed: then '[' is literal. */
 static const char *byte_class(const char *p, unsigned char c, bool *ret_hit)
 {
 	bool negated = *p == '!' || *p == '^', hit = false;
@@ -27,7 +28,8 @@ static const char *byte_class(const char *p, unsigned char c, bool *ret_hit)
 	return p + 1;
 }
 
-/* Matches one pattern element against the byte c. Returns the pattern's rest, NULL on a mismatch. */
+/* Matches one pattern element against the byte c. Returns the pattern's rest, NULL on a
+ * mismatch. */
 static const char *element(const char *p, char c)
 {
 	bool hit;
@@ -95,15 +97,20 @@ static uint32_t split(const char *s, struct vx_arena *a, const char **v, uint32_
 	return n;
 }
 
-static int add_one(struct vx_wsglobs *out, const char *pattern, struct vx_arena *a, struct vx_err *err)
+static int add_one(
+	struct vx_wsglobs *out, const char *pattern, struct vx_arena *a, struct vx_err *err)
 {
 	const char *v[VX_WSGLOB_MAX_PARTS];
 	uint32_t n = split(pattern, a, v, VX_WSGLOB_MAX_PARTS);
 
 	if (n == UINT32_MAX)
-		return vx_err_set(err, -E2BIG, "the pattern \"%.200s\" has more than %d path components", pattern, VX_WSGLOB_MAX_PARTS);
+		return vx_err_set(err, -E2BIG,
+			"the pattern \"%.200s\" has more than %d path components", pattern,
+			VX_WSGLOB_MAX_PARTS);
 	if (out->n >= VX_WSGLOB_MAX_ALTERNATIVES)
-		return vx_err_set(err, -E2BIG, "the pattern \"%.200s\" has more than %d alternatives", pattern, VX_WSGLOB_MAX_ALTERNATIVES);
+		return vx_err_set(err, -E2BIG,
+			"the pattern \"%.200s\" has more than %d alternatives", pattern,
+			VX_WSGLOB_MAX_ALTERNATIVES);
 	if ((out->n & (out->n - 1)) == 0) {
 		struct vx_wsglob *w = vx_arena_array(a, out->n ? (size_t)out->n * 2 : 1, sizeof *w);
 		if (out->n)
@@ -121,7 +128,8 @@ static int add_one(struct vx_wsglobs *out, const char *pattern, struct vx_arena 
 	return 0;
 }
 
-/* The brace group that opens first: its end and whether it has a top-level comma. NULL: none that is closed. */
+/* The brace group that opens first: its end and whether it has a top-level comma. NULL: none that
+ * is closed. */
 static const char *first_group(const char *p, const char **ret_open)
 {
 	for (; *p; p++) {
@@ -151,7 +159,8 @@ static const char *first_group(const char *p, const char **ret_open)
 	return NULL;
 }
 
-static int expand(struct vx_wsglobs *out, const char *pattern, struct vx_arena *a, struct vx_err *err)
+static int expand(
+	struct vx_wsglobs *out, const char *pattern, struct vx_arena *a, struct vx_err *err)
 {
 	const char *open, *close = first_group(pattern, &open);
 
@@ -165,7 +174,8 @@ static int expand(struct vx_wsglobs *out, const char *pattern, struct vx_arena *
 			continue;
 		}
 		if ((*q == ',' && depth == 1) || q == close) {
-			const char *one = vx_arena_printf(a, "%.*s%.*s%s", (int)(open - pattern), pattern, (int)(q - arm), arm, close + 1);
+			const char *one = vx_arena_printf(a, "%.*s%.*s%s", (int)(open - pattern),
+				pattern, (int)(q - arm), arm, close + 1);
 			int r = expand(out, one, a, err);
 			if (r < 0)
 				return r;
@@ -176,10 +186,12 @@ static int expand(struct vx_wsglobs *out, const char *pattern, struct vx_arena *
 	return 0;
 }
 
-int vx_wsglob_add(struct vx_wsglobs *out, const char *pattern, struct vx_arena *a, struct vx_err *err)
+int vx_wsglob_add(
+	struct vx_wsglobs *out, const char *pattern, struct vx_arena *a, struct vx_err *err)
 {
 	if (strlen(pattern) >= VX_MAX_PATH)
-		return vx_err_set(err, -ENAMETOOLONG, "the pattern \"%.100s...\" is longer than %u bytes", pattern, VX_MAX_PATH);
+		return vx_err_set(err, -ENAMETOOLONG,
+			"the pattern \"%.100s...\" is longer than %u bytes", pattern, VX_MAX_PATH);
 	return expand(out, pattern, a, err);
 }
 
@@ -189,7 +201,8 @@ static const char *next_component(const char *path)
 	return path + (*path == '/');
 }
 
-/* As with `*` in one component, only the last `**` ever needs to take more: whatever an earlier one could take, the last one can. */
+/* As with `*` in one component, only the last `**` ever needs to take more: whatever an earlier one
+ * could take, the last one can. */
 bool vx_wsglob_match(const struct vx_wsglob *g, const char *path, bool dots)
 {
 	uint32_t i = 0, star = UINT32_MAX;

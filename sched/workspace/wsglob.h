@@ -1,9 +1,12 @@
-/* Globs over directory paths, as package managers write workspace members; also used for `{dir}` filters.
+/* Globs over directory paths, as package managers write workspace members; also used for `{dir}`
+ * filters.
  *
- * Components are separated by '/'. `*` any run of bytes in one component, `?` one byte, `[a-z]`, `[!a]` and `[^a]` one byte of a class, `**` as a whole
- * component any number of components, `{a,b}` alternatives (nested; expanded when compiled), `\` takes the next byte literally. `*`, `?` and `**` do not
- * match a component that starts with a dot unless `dots`; a pattern component that starts with a dot does. A leading "./", doubled and trailing
- * slashes are dropped. Everything lives in the arena. */
+ * Components are separated by '/'. `*` any run of bytes in one component, `?` one byte, `[a-z]`,
+ * `[!a]` and `[^a]` one byte of a class, `**` as a whole component any number of components,
+ * `{a,b}` alternatives (nested; expanded when compiled), `\` takes the next byte literally. `*`,
+ * `?` and `**` do not match a component that starts with a dot unless `dots`; a pattern component
+ * that starts with a dot does. A leading "./", doubled and trailing slashes are dropped. Everything
+ * lives in the arena. */
 #ifndef VX_WSGLOB_H
 #define VX_WSGLOB_H
 
@@ -27,10 +30,12 @@ struct vx_wsglobs {
 };
 
 /* Braces expanded; appended to *out. -E2BIG past the limits. */
-int vx_wsglob_add(struct vx_wsglobs *out, const char *pattern, struct vx_arena *a, struct vx_err *err);
+int vx_wsglob_add(
+	struct vx_wsglobs *out, const char *pattern, struct vx_arena *a, struct vx_err *err);
 
-bool vx_wsglob_part(const char *pattern, const char *name, bool dots);          /* one component */
-bool vx_wsglob_match(const struct vx_wsglob *g, const char *path, bool dots);   /* a whole directory path; "." is the root */
+bool vx_wsglob_part(const char *pattern, const char *name, bool dots); /* one component */
+bool vx_wsglob_match(const struct vx_wsglob *g, const char *path,
+	bool dots); /* a whole directory path; "." is the root */
 bool vx_wsglobs_match(const struct vx_wsglobs *g, const char *path, bool dots); /* any of them */
 
 #endif

@@ -11,7 +11,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { BLOCK_MIN = 16 << 10, BLOCK_MAX = 4 << 20, ALIGN = 16, MAP_FROM = 256 << 10, HUGE_PAGE = 2 << 20 };
+enum {
+	BLOCK_MIN = 16 << 10,
+	BLOCK_MAX = 4 << 20,
+	ALIGN = 16,
+	MAP_FROM = 256 << 10,
+	HUGE_PAGE = 2 << 20
+};
 
 struct vx_arena_block {
 	struct vx_arena_block *next;
@@ -36,7 +42,8 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* `size` counts the header. Zeroed: calloc's and fresh maps' memory is, and nothing is handed out twice. */
+/* `size` counts the header. Zeroed: calloc's and fresh maps' memory is, and nothing is handed out
+ * twice. */
 static struct vx_arena_block *block_new(size_t size)
 {
 	struct vx_arena_block *b;
@@ -48,7 +55,8 @@ static struct vx_arena_block *block_new(size_t size)
 		if (b == MAP_FAILED)
 			out_of_memory(size);
 		if (size >= HUGE_PAGE)
-			madvise(b, size, MADV_HUGEPAGE); /* advice: its failure changes nothing but speed */
+			/* advice: its failure changes nothing but speed */
+			madvise(b, size, MADV_HUGEPAGE);
 	} else {
 		b = calloc(1, size);
 		if (!b)
@@ -60,7 +68,8 @@ static struct vx_arena_block *block_new(size_t size)
 	return b;
 }
 
-/* A request larger than a quarter of the next block gets a block of its own behind the head, so the head's rest stays in use. */
+/* A request larger than a quarter of the next block gets a block of its own behind the head, so the
+ * head's rest stays in use. */
 static void *alloc_apart(struct vx_arena *a, size_t bytes)
 {
 	struct vx_arena_block *b = block_new(sizeof *b + bytes);
@@ -110,7 +119,8 @@ void *vx_arena_array(struct vx_arena *a, size_t count, size_t item_bytes)
 	return vx_arena_alloc(a, bytes);
 }
 
-void *vx_arena_grow(struct vx_arena *a, const void *v, uint32_t n, size_t item_bytes, uint32_t *cap, uint32_t first)
+void *vx_arena_grow(struct vx_arena *a, const void *v, uint32_t n, size_t item_bytes, uint32_t *cap,
+	uint32_t first)
 {
 	vx_assert(*cap <= UINT32_MAX / 2);
 	*cap = *cap ? *cap * 2 : first;

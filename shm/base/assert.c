@@ -9,7 +9,8 @@ void vx_assert_fail(const char *expr, const char *file, int line)
 {
 	/* No stdio streams: the process may be anywhere, also between vfork and exec. */
 	char text[512];
-	int n = snprintf(text, sizeof text, "vx: internal error: %s is false at %s:%d; please report this\n", expr, file, line);
+	int n = snprintf(text, sizeof text,
+		"vx: internal error: %s is false at %s:%d; please report this\n", expr, file, line);
 
 	if (n > 0) {
 		size_t len = (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;

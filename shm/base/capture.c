@@ -28,7 +28,8 @@ struct capture {
 	int cancel_fd;
 };
 
-/* The session's id of a process, from /proc/PID/stat: the fourth field after the name, which may hold anything, ')' included. */
+/* The session's id of a process, from /proc/PID/stat: the fourth field after the name, which may
+ * hold anything, ')' included. */
 static pid_t session_of(const char *pid_text)
 {
 	struct vx_buf b = VX_BUF(4096);
@@ -102,13 +103,15 @@ static int wait_ms(uint64_t deadline_ns)
 	return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-/* Until the program has ended and its streams too, or a reason to give up. A leftover that holds a stream open is given a moment, then ended. */
+/* Until the program has ended and its streams too, or a reason to give up. A leftover that holds a
+ * stream open is given a moment, then ended. */
 static int pump(struct capture *c)
 {
 	uint64_t leftover_ns = UINT64_MAX;
 
 	while (c->end_fd >= 0 || c->fd[0] >= 0 || c->fd[1] >= 0) {
-		struct pollfd p[4] = {{c->end_fd, POLLIN, 0}, {c->fd[0], POLLIN, 0}, {c->fd[1], POLLIN, 0}, {c->cancel_fd, POLLIN, 0}};
+		struct pollfd p[4] = {{c->end_fd, POLLIN, 0}, {c->fd[0], POLLIN, 0},
+			{c->fd[1], POLLIN, 0}, {c->cancel_fd, POLLIN, 0}};
 		uint64_t until = c->deadline_ns < leftover_ns ? c->deadline_ns : leftover_ns;
 		int n = poll(p, 4, wait_ms(until));
 
@@ -194,13 +197,16 @@ static int start(const struct vx_spawn *s, int out, int errout, struct capture *
 	}
 	spawn.new_session = true;
 	spawn.pgroup = 0;
-	spawn.death_signal = SIGKILL; /* the calling thread waits for it, so that this is our own death */
+	/* the calling thread waits for it, so that this is our own death */
+	spawn.death_signal = SIGKILL;
 	return vx_spawn(&spawn, &c->pid, &c->end_fd, NULL);
 }
 
-int vx_spawn_capture(const struct vx_spawn *s, struct vx_buf *out, struct vx_buf *errout, uint32_t timeout_ms, int cancel_fd, int *ret_status)
+int vx_spawn_capture(const struct vx_spawn *s, struct vx_buf *out, struct vx_buf *errout,
+	uint32_t timeout_ms, int cancel_fd, int *ret_status)
 {
-	struct capture c = {.end_fd = -1, .fd = {-1, -1}, .buf = {out, errout}, .cancel_fd = cancel_fd};
+	struct capture c = {
+		.end_fd = -1, .fd = {-1, -1}, .buf = {out, errout}, .cancel_fd = cancel_fd};
 	int p1[2], p2[2];
 
 	int r = vx_pipe(p1);

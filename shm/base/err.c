@@ -35,7 +35,8 @@ int vx_err_fix(struct vx_err *err, const char *fmt, ...)
 
 const char *vx_strerror(int err)
 {
-	/* strerrordesc_np returns constant strings, so it is safe with threads, which strerror is not. */
+	/* strerrordesc_np returns constant strings, so it is safe with threads, which strerror is
+	 * not. */
 	const char *s = strerrordesc_np(err < 0 ? -err : err);
 
 	return s ? s : "Unknown error";

@@ -41,7 +41,8 @@ void vx_seen_stat_of(const struct stat *st, struct vx_seen_stat *ret)
 	};
 }
 
-static struct vx_seen *record(const struct vx_base_dir *base, const char *rel, enum vx_seen_kind kind, const struct stat *st, const char *target)
+static struct vx_seen *record(const struct vx_base_dir *base, const char *rel,
+	enum vx_seen_kind kind, const struct stat *st, const char *target)
 {
 	struct vx_facts *f = recorder;
 
@@ -56,7 +57,8 @@ static struct vx_seen *record(const struct vx_base_dir *base, const char *rel, e
 	else if (strcmp(rel, ".") == 0)
 		s->path = vx_arena_strdup(f->arena, base->path);
 	else
-		s->path = vx_arena_printf(f->arena, "%s/%s", strcmp(base->path, "/") == 0 ? "" : base->path, rel);
+		s->path = vx_arena_printf(
+			f->arena, "%s/%s", strcmp(base->path, "/") == 0 ? "" : base->path, rel);
 	s->target = target ? vx_arena_strdup(f->arena, target) : NULL;
 	if (st)
 		vx_seen_stat_of(st, &s->st);
@@ -65,8 +67,9 @@ static struct vx_seen *record(const struct vx_base_dir *base, const char *rel, e
 
 static bool same_stat(const struct stat *x, const struct stat *y)
 {
-	return x->st_ino == y->st_ino && x->st_dev == y->st_dev && x->st_size == y->st_size && x->st_mode == y->st_mode &&
-	       x->st_mtim.tv_sec == y->st_mtim.tv_sec && x->st_mtim.tv_nsec == y->st_mtim.tv_nsec && x->st_ctim.tv_sec == y->st_ctim.tv_sec &&
+	return x->st_ino == y->st_ino && x->st_dev == y->st_dev && x->st_size == y->st_size &&
+	       x->st_mode == y->st_mode && x->st_mtim.tv_sec == y->st_mtim.tv_sec &&
+	       x->st_mtim.tv_nsec == y->st_mtim.tv_nsec && x->st_ctim.tv_sec == y->st_ctim.tv_sec &&
 	       x->st_ctim.tv_nsec == y->st_ctim.tv_nsec;
 }
 
@@ -156,7 +159,8 @@ static int list_fd(int fd, int (*each)(void *arg, const struct vx_dirent *e), vo
 		for (long at = 0; at < n;) {
 			const struct kernel_dirent *k = (const void *)(buf + at);
 			at += k->reclen;
-			if (k->name[0] == '.' && (k->name[1] == '\0' || (k->name[1] == '.' && k->name[2] == '\0')))
+			if (k->name[0] == '.' &&
+				(k->name[1] == '\0' || (k->name[1] == '.' && k->name[2] == '\0')))
 				continue;
 			struct vx_dirent e = {k->name, strlen(k->name), k->type};
 			int r = each(arg, &e);
@@ -166,7 +170,8 @@ static int list_fd(int fd, int (*each)(void *arg, const struct vx_dirent *e), vo
 	}
 }
 
-int vx_seen_list(const struct vx_base_dir *base, const char *rel, int (*each)(void *arg, const struct vx_dirent *e), void *arg)
+int vx_seen_list(const struct vx_base_dir *base, const char *rel,
+	int (*each)(void *arg, const struct vx_dirent *e), void *arg)
 {
 	int fd = vx_open(base->fd, rel, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
 	struct stat before, after;
@@ -200,7 +205,8 @@ static int pick(void *arg, const struct vx_dirent *e)
 	return 0;
 }
 
-int vx_names_in(int dir_fd, const char *rel, vx_name_bit *bit, struct vx_seen_stat *ret_st, uint32_t *ret)
+int vx_names_in(
+	int dir_fd, const char *rel, vx_name_bit *bit, struct vx_seen_stat *ret_st, uint32_t *ret)
 {
 	struct picking p = {bit, 0};
 	struct stat before, after;
@@ -253,7 +259,8 @@ int vx_seen_exists(const struct vx_base_dir *base, const char *rel, bool *ret)
 	return 0;
 }
 
-int vx_seen_is_dir(const struct vx_base_dir *base, const char *rel, bool *ret, uint64_t ret_dev_ino[2])
+int vx_seen_is_dir(
+	const struct vx_base_dir *base, const char *rel, bool *ret, uint64_t ret_dev_ino[2])
 {
 	struct stat st, lst;
 	char target[VX_MAX_PATH];

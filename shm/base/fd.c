@@ -87,7 +87,8 @@ int vx_write_full(int fd, const void *p, size_t n)
 	return 0;
 }
 
-/* Reads to the end. When the buffer is full to its maximum, one byte more decides between "just fits" and -EFBIG. */
+/* Reads to the end. When the buffer is full to its maximum, one byte more decides between "just
+ * fits" and -EFBIG. */
 static int read_to_end(int fd, struct vx_buf *b, size_t hint)
 {
 	size_t chunk = hint + 1;
@@ -118,7 +119,8 @@ static int read_to_end(int fd, struct vx_buf *b, size_t hint)
 
 int vx_read_file(int dirfd, const char *path, struct vx_buf *b)
 {
-	/* Non-blocking, so that a fifo in a file's place cannot hang us before it is seen for what it is. */
+	/* Non-blocking, so that a fifo in a file's place cannot hang us before it is seen for what
+	 * it is. */
 	VX_CLEANUP_FD int fd = vx_open(dirfd, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
 	struct stat st;
 
@@ -141,12 +143,14 @@ int vx_write_file_atomic(int dirfd, const char *path, const void *p, size_t n, m
 	char tmp[VX_MAX_PATH];
 	const char *slash = strrchr(path, '/');
 	int dir_n = slash ? (int)(slash + 1 - path) : 0;
-	int len = snprintf(tmp, sizeof tmp, "%.*s.vx-%d-%u.tmp", dir_n, path, (int)getpid(), atomic_fetch_add(&counter, 1U));
+	int len = snprintf(tmp, sizeof tmp, "%.*s.vx-%d-%u.tmp", dir_n, path, (int)getpid(),
+		atomic_fetch_add(&counter, 1U));
 
 	if (len < 0 || (size_t)len >= sizeof tmp)
 		return -ENAMETOOLONG;
 
-	/* The pid may belong to somebody else in another pid namespace, or be left from a crash: O_EXCL decides, and a leftover is replaced. */
+	/* The pid may belong to somebody else in another pid namespace, or be left from a crash:
+	 * O_EXCL decides, and a leftover is replaced. */
 	int fd = vx_open(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	if (fd == -EEXIST && unlinkat(dirfd, tmp, 0) == 0)
 		fd = vx_open(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
@@ -279,7 +283,8 @@ int vx_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
 	struct open_how how = {
 		.flags = (unsigned)(flags | O_CLOEXEC),
-		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode & 07777 : 0, /* openat2 refuses a mode that has no use */
+		/* openat2 refuses a mode that has no use */
+		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode & 07777 : 0,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
 	long fd;

@@ -9,10 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct sha256_ctx) <= sizeof(struct vx_sha256), "vx_sha256 holds nettle's context");
+_Static_assert(
+	sizeof(struct sha256_ctx) <= sizeof(struct vx_sha256), "vx_sha256 holds nettle's context");
 _Static_assert(sizeof(struct sha1_ctx) <= sizeof(struct vx_sha1), "vx_sha1 holds nettle's context");
-_Static_assert(_Alignof(struct sha256_ctx) <= _Alignof(struct vx_sha256), "vx_sha256 is aligned for nettle's context");
-_Static_assert(_Alignof(struct sha1_ctx) <= _Alignof(struct vx_sha1), "vx_sha1 is aligned for nettle's context");
+_Static_assert(_Alignof(struct sha256_ctx) <= _Alignof(struct vx_sha256),
+	"vx_sha256 is aligned for nettle's context");
+_Static_assert(_Alignof(struct sha1_ctx) <= _Alignof(struct vx_sha1),
+	"vx_sha1 is aligned for nettle's context");
 _Static_assert(VX_DIGEST_BYTES == SHA256_DIGEST_SIZE, "a digest is a SHA-256");
 
 static struct sha256_ctx *ctx256(struct vx_sha256 *c)
@@ -127,10 +130,12 @@ static int nibble(char c)
 
 int vx_unhex(const char *s, size_t n, uint8_t *ret)
 {
-	for (size_t i = 0; i < 2 * n; i++) /* first all, so that ret stays untouched on failure; a NUL ends it too */
+	for (size_t i = 0; i < 2 * n;
+		i++) /* first all, so that ret stays untouched on failure; a NUL ends it too */
 		if (nibble(s[i]) < 0)
 			return -EINVAL;
 	for (size_t i = 0; i < n; i++)
-		ret[i] = (uint8_t)((unsigned)nibble(s[2 * i]) << 4 | (unsigned)nibble(s[2 * i + 1]));
+		ret[i] =
+			(uint8_t)((unsigned)nibble(s[2 * i]) << 4 | (unsigned)nibble(s[2 * i + 1]));
 	return 0;
 }

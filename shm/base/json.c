@@ -34,12 +34,15 @@ static struct vx_json *made(struct json_object *v)
 	return out(v);
 }
 
-int vx_json_parse(const char *text, size_t n, int flags, const char *where, struct vx_json **ret, struct vx_err *err)
+int vx_json_parse(const char *text, size_t n, int flags, const char *where, struct vx_json **ret,
+	struct vx_err *err)
 {
 	struct vx_buf clean = VX_BUF(VX_MAX_CONFIG_BYTES);
 
 	if (n > VX_MAX_CONFIG_BYTES)
-		return vx_err_set(err, -EFBIG, "%s: larger than %u bytes, the most a configuration file may have", where, VX_MAX_CONFIG_BYTES);
+		return vx_err_set(err, -EFBIG,
+			"%s: larger than %u bytes, the most a configuration file may have", where,
+			VX_MAX_CONFIG_BYTES);
 
 	int r = vx_jsonscan(text, n, flags, where, &clean, err);
 	if (r < 0) {
@@ -47,7 +50,8 @@ int vx_json_parse(const char *text, size_t n, int flags, const char *where, stru
 		return r;
 	}
 
-	/* The scanner allows VX_MAX_JSON_DEPTH; json-c counts the innermost scalar as one more level. */
+	/* The scanner allows VX_MAX_JSON_DEPTH; json-c counts the innermost scalar as one more
+	 * level. */
 	struct json_tokener *tok = json_tokener_new_ex(VX_MAX_JSON_DEPTH + 2);
 	made((struct json_object *)(void *)tok);
 	/* Told the length with the NUL included, so that a number at the end is seen to end. */
@@ -183,20 +187,27 @@ struct vx_json *vx_json_new_int(int64_t i)
 
 struct vx_json *vx_json_new_double(double d)
 {
-	return isfinite(d) ? made(json_object_new_double(d)) : NULL; /* JSON has no infinities: null */
+	/* JSON has no infinities: null */
+	return isfinite(d) ? made(json_object_new_double(d)) : NULL;
 }
 
-/* Length of the UTF-8 character at p (RFC 3629: shortest form, no surrogates, up to U+10FFFF), 0 when there is none. */
+/* Length of the UTF-8 character at p (RFC 3629: shortest form, no surrogates, up to U+10FFFF), 0
+ * when there is none. */
 static size_t utf8_len(const unsigned char *p, size_t n)
 {
-	size_t k = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+	size_t k = p[0] < 0x80                   ? 1
+		   : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+		   : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+		   : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+						 : 0;
 
 	if (!k || k > n)
 		return 0;
 	for (size_t i = 1; i < k; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return k;
 }
@@ -243,7 +254,8 @@ struct style {
 /* RFC 8259, 7: only what must be escaped is. */
 static void write_str(const char *s, size_t n, struct vx_buf *b)
 {
-	static const char names[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+	static const char names[32] = {
+		['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
 	size_t plain = 0;
 
 	vx_buf_addc(b, '"');

@@ -19,7 +19,8 @@ struct scan {
 	struct vx_err *err;
 	char nest[VX_MAX_JSON_DEPTH]; /* '{' or '[', from the outside */
 	int depth;
-	/* With VX_JSON_UNIQUE the names of every object that is open, those of the innermost last. */
+	/* With VX_JSON_UNIQUE the names of every object that is open, those of the innermost
+	 * last. */
 	struct name *names;
 	size_t n_names, cap_names, first_name[VX_MAX_JSON_DEPTH];
 };
@@ -52,7 +53,8 @@ static void line_and_column(const struct scan *s, const char *at, size_t *line, 
 		if (*p == '\n') {
 			++*line;
 			*column = 1;
-		} else if (((unsigned char)*p & 0xc0) != 0x80) { /* characters, not bytes, as editors count */
+		} else if (((unsigned char)*p & 0xc0) != 0x80) {
+			/* characters, not bytes, as editors count */
 			++*column;
 		}
 	}
@@ -65,7 +67,8 @@ static int bad(struct scan *s, const char *at, const char *wanted)
 
 	describe(s, at, found, sizeof found);
 	line_and_column(s, at, &line, &column);
-	return vx_err_set(s->err, -EINVAL, "%s:%zu:%zu: expected %s, found %s", s->where, line, column, wanted, found);
+	return vx_err_set(s->err, -EINVAL, "%s:%zu:%zu: expected %s, found %s", s->where, line,
+		column, wanted, found);
 }
 
 static int not_json(struct scan *s, const char *at, const char *what, const char *fix)
@@ -137,7 +140,8 @@ static int hex4(const char *p, const char *end)
 	return v;
 }
 
-/* s->at stands at the opening quote. Names of members are C strings further on, so they hold no NUL. */
+/* s->at stands at the opening quote. Names of members are C strings further on, so they hold no
+ * NUL. */
 static int string(struct scan *s, int is_name)
 {
 	const char *start = s->at, *p = start + 1;
@@ -146,8 +150,10 @@ static int string(struct scan *s, int is_name)
 		if ((unsigned char)*p < 0x20) {
 			s->at = p;
 			if (*p == '\n' || *p == '\r')
-				return not_json(s, start, "this string does not end on its line", "close it with \", or write \\n for a line break");
-			return bad(s, p, "an escape such as \\u0000 in place of a control character");
+				return not_json(s, start, "this string does not end on its line",
+					"close it with \", or write \\n for a line break");
+			return bad(
+				s, p, "an escape such as \\u0000 in place of a control character");
 		}
 		if (*p != '\\')
 			continue;
@@ -157,9 +163,11 @@ static int string(struct scan *s, int is_name)
 		if (*p == 'u') {
 			int v = hex4(p + 1, s->end);
 			if (v < 0)
-				return not_json(s, p - 1, "\\u is not followed by four hexadecimal digits", NULL);
+				return not_json(s, p - 1,
+					"\\u is not followed by four hexadecimal digits", NULL);
 			if (v == 0 && is_name)
-				return not_json(s, p - 1, "a name cannot hold the character NUL", NULL);
+				return not_json(
+					s, p - 1, "a name cannot hold the character NUL", NULL);
 			p += 4;
 		} else if (!*p || !strchr("\"\\/bfnrt", *p)) { /* strchr finds the NUL as well */
 			return bad(s, p, "one of \" \\ / b f n r t u after a backslash");
@@ -187,7 +195,8 @@ static int fits_int64(const char *p, size_t n)
 
 	p += negative;
 	n -= (size_t)negative;
-	return n < sizeof max - 1 || (n == sizeof max - 1 && memcmp(p, negative ? min : max, n) <= 0);
+	return n < sizeof max - 1 ||
+	       (n == sizeof max - 1 && memcmp(p, negative ? min : max, n) <= 0);
 }
 
 static int number(struct scan *s)
@@ -198,7 +207,8 @@ static int number(struct scan *s)
 	if (q == p)
 		return bad(s, p, "a digit");
 	if (*p == '0' && q - p > 1)
-		return not_json(s, start, "a number cannot begin with 0", "remove the leading zero");
+		return not_json(
+			s, start, "a number cannot begin with 0", "remove the leading zero");
 	if (q < s->end && *q == '.') {
 		integer = 0;
 		p = q + 1;
@@ -247,7 +257,8 @@ static int scalar(struct scan *s)
 	if (c == '-' || (c >= '0' && c <= '9'))
 		return number(s);
 	if (c == '\'')
-		return not_json(s, s->at, "a string stands in double quotes, not in single ones", "write \"...\"");
+		return not_json(s, s->at, "a string stands in double quotes, not in single ones",
+			"write \"...\"");
 	return word(s);
 }
 
@@ -273,7 +284,8 @@ static int by_name(const void *x, const void *y)
 	return r ? r : a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* An object ends: a name that it has twice would lose its first value without a word. (One that is spelled differently by escapes does.) */
+/* An object ends: a name that it has twice would lose its first value without a word. (One that is
+ * spelled differently by escapes does.) */
 static int check_names(struct scan *s)
 {
 	size_t first = s->first_name[s->depth - 1], n = s->n_names - first;
@@ -284,9 +296,11 @@ static int check_names(struct scan *s)
 		return 0;
 	qsort(names, n, sizeof *names, by_name);
 	for (size_t i = 1; i < n; i++) {
-		if (names[i].n != names[i - 1].n || memcmp(names[i].at, names[i - 1].at, names[i].n) != 0)
+		if (names[i].n != names[i - 1].n ||
+			memcmp(names[i].at, names[i - 1].at, names[i].n) != 0)
 			continue;
-		snprintf(what, sizeof what, "%.*s stands here a second time in one object", names[i].n > 100 ? 100 : (int)names[i].n, names[i].at);
+		snprintf(what, sizeof what, "%.*s stands here a second time in one object",
+			names[i].n > 100 ? 100 : (int)names[i].n, names[i].at);
 		return not_json(s, names[i].at, what, "keep one of the two");
 	}
 	return 0;
@@ -329,7 +343,8 @@ static int open_nest(struct scan *s)
 		size_t line, column;
 
 		line_and_column(s, s->at, &line, &column);
-		return vx_err_set(s->err, -E2BIG, "%s:%zu:%zu: nested deeper than %d levels", s->where, line, column, VX_MAX_JSON_DEPTH);
+		return vx_err_set(s->err, -E2BIG, "%s:%zu:%zu: nested deeper than %d levels",
+			s->where, line, column, VX_MAX_JSON_DEPTH);
 	}
 	s->first_name[s->depth] = s->n_names;
 	s->nest[s->depth++] = *s->at;
@@ -337,7 +352,8 @@ static int open_nest(struct scan *s)
 	return 0;
 }
 
-/* After a value: closes what ends here, and stops in front of the next value or at the end. Returns 1 when the outermost value is complete. */
+/* After a value: closes what ends here, and stops in front of the next value or at the end. Returns
+ * 1 when the outermost value is complete. */
 static int after_value(struct scan *s)
 {
 	for (;;) {
@@ -348,7 +364,8 @@ static int after_value(struct scan *s)
 		if (!s->depth)
 			return 1;
 
-		char open = s->nest[s->depth - 1], close = open == '{' ? '}' : ']', c = s->at < s->end ? *s->at : 0;
+		char open = s->nest[s->depth - 1], close = open == '{' ? '}' : ']',
+		     c = s->at < s->end ? *s->at : 0;
 		if (c == close) {
 			r = close_nest(s);
 			if (r < 0)
@@ -356,7 +373,9 @@ static int after_value(struct scan *s)
 			continue;
 		}
 		if (c != ',')
-			return bad(s, s->at, open == '{' ? "',' or '}' after the value" : "',' or ']' after the value");
+			return bad(s, s->at,
+				open == '{' ? "',' or '}' after the value"
+					    : "',' or ']' after the value");
 
 		const char *comma = s->at++;
 		r = blanks(s);
@@ -364,7 +383,9 @@ static int after_value(struct scan *s)
 			return r;
 		if (s->at < s->end && *s->at == close) {
 			if (!(s->flags & VX_JSON_COMMENTS))
-				return not_json(s, comma, "a comma after the last item is not allowed in JSON", "remove the comma");
+				return not_json(s, comma,
+					"a comma after the last item is not allowed in JSON",
+					"remove the comma");
 			continue;
 		}
 		vx_buf_addc(s->clean, ',');
@@ -372,7 +393,8 @@ static int after_value(struct scan *s)
 	}
 }
 
-/* s->at stands where a value (inside an object: a member) must begin. Without recursion, so hostile nesting costs no stack. */
+/* s->at stands where a value (inside an object: a member) must begin. Without recursion, so hostile
+ * nesting costs no stack. */
 static int values(struct scan *s)
 {
 	for (;;) {
@@ -407,9 +429,16 @@ static int values(struct scan *s)
 	}
 }
 
-int vx_jsonscan(const char *text, size_t n, int flags, const char *where, struct vx_buf *clean, struct vx_err *err)
+int vx_jsonscan(const char *text, size_t n, int flags, const char *where, struct vx_buf *clean,
+	struct vx_err *err)
 {
-	struct scan s = {.text = text, .at = text, .end = text + n, .flags = flags, .where = where, .clean = clean, .err = err};
+	struct scan s = {.text = text,
+		.at = text,
+		.end = text + n,
+		.flags = flags,
+		.where = where,
+		.clean = clean,
+		.err = err};
 
 	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
 		s.text += 3;

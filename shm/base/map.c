@@ -14,8 +14,10 @@ static uint64_t process_seed;
 
 static void draw_seed(void)
 {
-	/* Without entropy yet (early boot) the clock and the pid are still more than a stranger knows. */
-	if (getrandom(&process_seed, sizeof process_seed, GRND_NONBLOCK) != (ssize_t)sizeof process_seed)
+	/* Without entropy yet (early boot) the clock and the pid are still more than a stranger
+	 * knows. */
+	if (getrandom(&process_seed, sizeof process_seed, GRND_NONBLOCK) !=
+		(ssize_t)sizeof process_seed)
 		process_seed = vx_now_ns() ^ ((uint64_t)getpid() << 32);
 }
 
@@ -46,12 +48,14 @@ static void sip_round(uint64_t v[4])
 	v[2] = rotl(v[2], 32);
 }
 
-/* SipHash with one round a word and three at the end (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012). */
+/* SipHash with one round a word and three at the end (Aumasson and Bernstein, "SipHash: a fast
+ * short-input PRF", 2012). */
 uint64_t vx_hash64(const void *p, size_t n, uint64_t key)
 {
 	const unsigned char *s = p;
 	uint64_t k1 = ~rotl(key, 29);
-	uint64_t v[4] = {key ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, key ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573};
+	uint64_t v[4] = {key ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d,
+		key ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573};
 	uint64_t word, last = (uint64_t)n << 56;
 	size_t left = n;
 
@@ -93,7 +97,8 @@ static void rehash(struct vx_map *m, uint32_t cap)
 	m->cap = cap;
 	for (uint32_t i = 0; i < old.cap; i++)
 		if (old.slots[i].key)
-			*find(m, old.slots[i].key, old.slots[i].len, old.slots[i].hash) = old.slots[i];
+			*find(m, old.slots[i].key, old.slots[i].len, old.slots[i].hash) =
+				old.slots[i];
 	free(old.slots);
 }
 
@@ -119,7 +124,8 @@ static struct vx_map_slot *slot(struct vx_map *m, const void *key, size_t len, b
 
 	*ret_new = !s->key;
 	if (*ret_new) {
-		*s = (struct vx_map_slot){.key = key ? key : "", .len = (uint32_t)len, .hash = hash};
+		*s = (struct vx_map_slot){
+			.key = key ? key : "", .len = (uint32_t)len, .hash = hash};
 		m->n++;
 	}
 	return s;

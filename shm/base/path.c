@@ -35,7 +35,8 @@ char *vx_path_norm(struct vx_arena *a, const char *path)
 	for (const char *s = path; *s;) {
 		size_t k = strcspn(s, "/");
 
-		if (k == 2 && s[0] == '.' && s[1] == '.' && (absolute || (n && !last_is_dotdot(out, n)))) {
+		if (k == 2 && s[0] == '.' && s[1] == '.' &&
+			(absolute || (n && !last_is_dotdot(out, n)))) {
 			n = pop(out, n);
 			if (!absolute && n == 1 && out[0] == '/')
 				n = 0;
@@ -68,7 +69,10 @@ const char *vx_path_below(const char *path, const char *dir)
 	if (strcmp(path, dir) == 0)
 		return path + n;
 	if (strcmp(dir, ".") == 0) /* every relative path that does not climb out */
-		return path[0] == '/' || (path[0] == '.' && path[1] == '.' && (!path[2] || path[2] == '/')) ? NULL : path;
+		return path[0] == '/' || (path[0] == '.' && path[1] == '.' &&
+						 (!path[2] || path[2] == '/'))
+			       ? NULL
+			       : path;
 	if (strcmp(dir, "/") == 0)
 		return path[0] == '/' ? path + 1 : NULL;
 	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
@@ -126,10 +130,12 @@ char *vx_path_dir(struct vx_arena *a, const char *path)
 
 	if (!slash)
 		return vx_arena_strdup(a, ".");
-	return slash == path ? vx_arena_strdup(a, "/") : vx_arena_strndup(a, path, (size_t)(slash - path));
+	return slash == path ? vx_arena_strdup(a, "/")
+			     : vx_arena_strndup(a, path, (size_t)(slash - path));
 }
 
-/* Resolution as the kernel does it, with what is still to be walked in `rest` and what was resolved in `out`. */
+/* Resolution as the kernel does it, with what is still to be walked in `rest` and what was resolved
+ * in `out`. */
 struct canon {
 	char out[VX_MAX_PATH], rest[VX_MAX_PATH];
 	size_t n;
@@ -157,7 +163,8 @@ static int push_link(struct canon *c, const char *target, size_t len, const char
 	return 0;
 }
 
-/* Appends one component, and follows it where it is a link. `ret_next` is where the walk in c->rest goes on. */
+/* Appends one component, and follows it where it is a link. `ret_next` is where the walk in c->rest
+ * goes on. */
 static int canon_step(struct canon *c, const char *s, size_t k, size_t *ret_next)
 {
 	char target[VX_MAX_PATH];
@@ -197,7 +204,8 @@ static int canon_walk(struct canon *c)
 		if (k == 2 && s[0] == '.' && s[1] == '.') {
 			c->n = pop(c->out, c->n);
 			c->out[c->n] = '\0';
-			c->missing = false; /* its parent may well exist; if not, the next component says so again */
+			/* its parent may well exist; if not, the next component says so again */
+			c->missing = false;
 		} else if (k && !(k == 1 && s[0] == '.')) {
 			int r = canon_step(c, s, k, &next);
 			if (r < 0)

@@ -1,7 +1,8 @@
 /* vx_rm_rf: removal that never follows a link and never enters a mount.
  *
- * Every level is opened relative to its parent's descriptor, so nobody who moves directories meanwhile can lead it elsewhere. Descriptors are
- * bounded: below HOIST_DEPTH levels a directory is moved up to the top one and emptied from there. Directories without permission bits are given
+ * Every level is opened relative to its parent's descriptor, so nobody who moves directories
+ * meanwhile can lead it elsewhere. Descriptors are bounded: below HOIST_DEPTH levels a directory is
+ * moved up to the top one and emptied from there. Directories without permission bits are given
  * them. What is mounted in the tree is left alone and makes the call fail with -EBUSY. */
 #include "vx/assert.h"
 #include "vx/fd.h"
@@ -67,7 +68,8 @@ static int hoist(struct removal *rm, int dirfd, const char *name)
 	return r;
 }
 
-/* Takes fd. One pass: what others add meanwhile makes the parent's rmdir fail with ENOTEMPTY, which is retried there. */
+/* Takes fd. One pass: what others add meanwhile makes the parent's rmdir fail with ENOTEMPTY, which
+ * is retried there. */
 static int empty_dir(struct removal *rm, int fd, unsigned depth)
 {
 	DIR *d = fdopendir(fd);
@@ -142,7 +144,8 @@ static int remove_entry(struct removal *rm, int dirfd, const char *name, unsigne
 			return r == -ENOTDIR && not_a_file == -EPERM ? not_a_file : r;
 		if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 			return 0;
-		/* Moved up just now and dealt with there, or filled again by a process that is being killed. */
+		/* Moved up just now and dealt with there, or filled again by a process that is
+		 * being killed. */
 		if (errno != ENOTEMPTY || tries == 10)
 			return -errno;
 	}

@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The child shares our memory, so nothing in it may be watched by a sanitizer, and it calls the kernel directly: no wrapper that takes a lock, runs a
- * cancellation point or is intercepted. */
+/* The child shares our memory, so nothing in it may be watched by a sanitizer, and it calls the
+ * kernel directly: no wrapper that takes a lock, runs a cancellation point or is intercepted. */
 #define IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
 
 enum { STACK_BYTES = 64 << 10, GUARD_BYTES = 64 << 10 /* a page, however large pages are */ };
@@ -78,7 +78,8 @@ IN_CHILD static int child_ties(struct child *c)
 		/* Who died before the request was made sends nothing. */
 		struct pollfd p = {.fd = c->parent_pidfd, .events = POLLIN};
 		struct timespec zero = {0};
-		bool orphan = c->parent_pidfd >= 0 ? syscall(SYS_ppoll, &p, 1, &zero, NULL, 0) > 0 : syscall(SYS_getppid) != c->parent;
+		bool orphan = c->parent_pidfd >= 0 ? syscall(SYS_ppoll, &p, 1, &zero, NULL, 0) > 0
+						   : syscall(SYS_getppid) != c->parent;
 		if (orphan) {
 			errno = ESRCH;
 			return fail(c, "parent");
@@ -101,7 +102,8 @@ IN_CHILD static int child_ties(struct child *c)
 
 IN_CHILD static int put_at(struct child *c, int from, int to)
 {
-	/* dup3 to itself is an error, and the descriptor is ours alone already: only its flag has to go. */
+	/* dup3 to itself is an error, and the descriptor is ours alone already: only its flag has
+	 * to go. */
 	long r = from == to ? syscall(SYS_fcntl, to, F_SETFD, 0) : syscall(SYS_dup3, from, to, 0);
 
 	return r < 0 ? fail(c, "dup2") : 0;
@@ -113,7 +115,8 @@ IN_CHILD static int out_of_the_way(int fd, int limit)
 	return fd < limit ? (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, limit) : fd;
 }
 
-/* Targets are below `limit`. Sources below it are first copied above, so that no dup2 hits one that is needed later. */
+/* Targets are below `limit`. Sources below it are first copied above, so that no dup2 hits one that
+ * is needed later. */
 IN_CHILD static int child_fds(struct child *c, int *exec_fd)
 {
 	const struct vx_spawn *s = c->s;
@@ -121,7 +124,8 @@ IN_CHILD static int child_fds(struct child *c, int *exec_fd)
 	unsigned named = 0;
 
 	for (uint32_t i = 0; i < s->n_fds; i++) {
-		c->from[i] = s->fds[i].from == s->fds[i].to ? s->fds[i].from : out_of_the_way(s->fds[i].from, limit);
+		c->from[i] = s->fds[i].from == s->fds[i].to ? s->fds[i].from
+							    : out_of_the_way(s->fds[i].from, limit);
 		if (c->from[i] < 0)
 			return fail(c, "dup2");
 		if (s->fds[i].to < 3)
@@ -145,21 +149,25 @@ IN_CHILD static int child_fds(struct child *c, int *exec_fd)
 	for (uint32_t i = 0; i < s->n_fds; i++)
 		if (put_at(c, c->from[i], s->fds[i].to) < 0)
 			return -1;
-	/* Last: with the old limit a caller who has more open than it allows could open nothing here. */
+	/* Last: with the old limit a caller who has more open than it allows could open nothing
+	 * here. */
 	if (raised_nofile && syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &first_nofile, NULL) < 0)
 		return fail(c, "setrlimit");
 	return 0;
 }
 
-/* Every handler and every "ignored" goes before the mask opens: a handler of ours must not run in the child, and exec keeps what is ignored. */
+/* Every handler and every "ignored" goes before the mask opens: a handler of ours must not run in
+ * the child, and exec keeps what is ignored. */
 IN_CHILD static void child_signals(const struct child *c)
 {
-	/* The kernel's sigaction is not glibc's; all zero is SIG_DFL without flags in any layout. */
+	/* The kernel's sigaction is not glibc's; all zero is SIG_DFL without flags in any
+	 * layout. */
 	static const unsigned long deflt[8];
 	uint64_t empty = 0;
 
 	for (int sig = 1; sig <= 64; sig++)
-		if (sig < 32 ? sig != SIGKILL && sig != SIGSTOP : (c->rt_signals >> (sig - 1) & 1) != 0)
+		if (sig < 32 ? sig != SIGKILL && sig != SIGSTOP
+			     : (c->rt_signals >> (sig - 1) & 1) != 0)
 			syscall(SYS_rt_sigaction, sig, deflt, NULL, sizeof empty);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &empty, NULL, sizeof empty);
 }
@@ -196,7 +204,8 @@ static void free_stack(void *stack)
 static void prepare_process(void)
 {
 	stack_key_error = pthread_key_create(&stack_key, free_stack);
-	/* We never touch real-time signals, so what was inherited at our start is looked up once. 32 and 33 are glibc's own. */
+	/* We never touch real-time signals, so what was inherited at our start is looked up once.
+	 * 32 and 33 are glibc's own. */
 	for (int sig = 32; sig <= 64; sig++) {
 		unsigned long now[8] = {0};
 
@@ -216,10 +225,12 @@ static int thread_stack(char **ret_top)
 		return -stack_key_error;
 	stack = pthread_getspecific(stack_key);
 	if (!stack) {
-		stack = mmap(NULL, STACK_BYTES + GUARD_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+		stack = mmap(NULL, STACK_BYTES + GUARD_BYTES, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 		if (stack == MAP_FAILED)
 			return -errno;
-		if (mprotect(stack + GUARD_BYTES, STACK_BYTES, PROT_READ | PROT_WRITE) < 0 || pthread_setspecific(stack_key, stack) != 0) {
+		if (mprotect(stack + GUARD_BYTES, STACK_BYTES, PROT_READ | PROT_WRITE) < 0 ||
+			pthread_setspecific(stack_key, stack) != 0) {
 			free_stack(stack);
 			return -ENOMEM;
 		}
@@ -245,7 +256,8 @@ static void check_request(const struct vx_spawn *s)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* ThreadSanitizer takes every clone() for a fork and changes its own state in the child, which is here ours. glibc exports this name as well. */
+/* ThreadSanitizer takes every clone() for a fork and changes its own state in the child, which is
+ * here ours. glibc exports this name as well. */
 int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 #define clone __clone
 #endif
@@ -253,7 +265,8 @@ int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 static pid_t clone_masked(struct child *c, char *stack_top, int *ret_pidfd)
 {
 	uint64_t all = UINT64_MAX, saved = 0;
-	int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD | (c->s->new_pidns ? CLONE_NEWPID : 0);
+	int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD |
+		    (c->s->new_pidns ? CLONE_NEWPID : 0);
 
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &saved, sizeof all);
 	pid_t pid = clone(child_main, stack_top, flags, c, ret_pidfd);
@@ -272,7 +285,10 @@ static int failed_at(const char **ret_step, const char *step, int code)
 
 int vx_spawn(const struct vx_spawn *s, pid_t *ret_pid, int *ret_pidfd, const char **ret_step)
 {
-	struct child c = {.s = s, .envp = s->envp ? s->envp : (const char *const *)environ, .parent = getpid(), .parent_pidfd = -1};
+	struct child c = {.s = s,
+		.envp = s->envp ? s->envp : (const char *const *)environ,
+		.parent = getpid(),
+		.parent_pidfd = -1};
 	char *stack_top = NULL;
 	int pidfd = -1;
 

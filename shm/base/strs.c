@@ -101,7 +101,8 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 	return m < c ? m : c;
 }
 
-/* Optimal string alignment: Levenshtein's distance where swapping two neighbours costs one (Damerau 1964), three rows at a time. */
+/* Optimal string alignment: Levenshtein's distance where swapping two neighbours costs one (Damerau
+ * 1964), three rows at a time. */
 static unsigned edit_distance(const char *a, size_t an, const char *b, size_t bn)
 {
 	unsigned rows[3][NEAREST_MAX + 1];
@@ -112,8 +113,10 @@ static unsigned edit_distance(const char *a, size_t an, const char *b, size_t bn
 	for (size_t i = 1; i <= an; i++) {
 		cur[0] = (unsigned)i;
 		for (size_t j = 1; j <= bn; j++) {
-			cur[j] = min3(prev[j] + 1, cur[j - 1] + 1, prev[j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < cur[j])
+			cur[j] = min3(
+				prev[j] + 1, cur[j - 1] + 1, prev[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+				before[j - 2] + 1 < cur[j])
 				cur[j] = before[j - 2] + 1;
 		}
 		unsigned *t = before;
@@ -158,7 +161,8 @@ static int digits(const char **ps, uint64_t *ret)
 	if (*s < '0' || *s > '9')
 		return -EINVAL;
 	for (; *s >= '0' && *s <= '9'; s++)
-		over |= __builtin_mul_overflow(v, 10U, &v) || __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v);
+		over |= __builtin_mul_overflow(v, 10U, &v) ||
+			__builtin_add_overflow(v, (uint64_t)(*s - '0'), &v);
 	*ps = s;
 	*ret = v;
 	return over ? -ERANGE : 0;

@@ -1,4 +1,5 @@
-/* Where programs are: on a PATH (vx_which), and on vx's own, less what the workspace and packages bring (vx_which_own, vx_env_own). */
+/* Where programs are: on a PATH (vx_which), and on vx's own, less what the workspace and packages
+ * bring (vx_which_own, vx_env_own). */
 #include "vx/arena.h"
 #include "vx/limits.h"
 #include "vx/path.h"
@@ -24,14 +25,16 @@ static int is_program(const char *path)
 	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -EACCES : 0;
 }
 
-/* dir/name below the current directory where `dir` is relative; PATH's empty entries mean the current directory. */
+/* dir/name below the current directory where `dir` is relative; PATH's empty entries mean the
+ * current directory. */
 static int candidate(const char *dir, size_t n, const char *name, char *ret)
 {
 	char cwd[VX_MAX_PATH] = "";
 
 	if ((n == 0 || dir[0] != '/') && !getcwd(cwd, sizeof cwd))
 		return -ENOENT;
-	int len = snprintf(ret, VX_MAX_PATH, "%s%s%.*s/%s", cwd, *cwd && n ? "/" : "", (int)n, dir, name);
+	int len = snprintf(
+		ret, VX_MAX_PATH, "%s%s%.*s/%s", cwd, *cwd && n ? "/" : "", (int)n, dir, name);
 	return len < 0 || (size_t)len >= VX_MAX_PATH ? -ENAMETOOLONG : 0;
 }
 
@@ -60,7 +63,8 @@ int vx_which(const char *name, const char *path_var, char *ret)
 	}
 }
 
-/* The entries of vx's own PATH one after the other: `p` is NULL at first, and when there is none left. */
+/* The entries of vx's own PATH one after the other: `p` is NULL at first, and when there is none
+ * left. */
 static const char *next_entry(const char *p, size_t *ret_n)
 {
 	if (!p) {
@@ -76,7 +80,8 @@ static const char *next_entry(const char *p, size_t *ret_n)
 	return p;
 }
 
-/* Does what `path` leads to lie in the workspace? "/" as its root would hold every program there is. */
+/* Does what `path` leads to lie in the workspace? "/" as its root would hold every program there
+ * is. */
 static bool of_workspace(const char *path, const char *root)
 {
 	char real[VX_MAX_PATH];
@@ -88,8 +93,8 @@ static bool is_own_dir(const char *dir, const char *root)
 {
 	char real[VX_MAX_PATH];
 
-	return dir[0] == '/' && !vx_ends_with(dir, "node_modules/.bin") && realpath(dir, real) && !vx_ends_with(real, "/node_modules/.bin") &&
-	       !of_workspace(real, root);
+	return dir[0] == '/' && !vx_ends_with(dir, "node_modules/.bin") && realpath(dir, real) &&
+	       !vx_ends_with(real, "/node_modules/.bin") && !of_workspace(real, root);
 }
 
 int vx_which_own(const char *name, const char *root, char *ret)
@@ -100,7 +105,8 @@ int vx_which_own(const char *name, const char *root, char *ret)
 	if (!*name || strchr(name, '/'))
 		return -ENOENT;
 	for (const char *p = next_entry(NULL, &n); p; p = next_entry(p, &n)) {
-		if (p[0] != '/' || n >= sizeof dir || candidate(p, n, name, program) < 0 || is_program(program) < 0)
+		if (p[0] != '/' || n >= sizeof dir || candidate(p, n, name, program) < 0 ||
+			is_program(program) < 0)
 			continue;
 		snprintf(dir, sizeof dir, "%.*s", (int)n, p);
 		if (is_own_dir(dir, root) && !of_workspace(program, root)) {

@@ -1,5 +1,6 @@
-/* SIGKILL of scheduler, fork server, worker, and of every pair of them: nothing that was started is alive 3 s later, and a scheduler that survives
- * says what was lost and goes on. The program is its own scheduler (-driver) and fork server. */
+/* SIGKILL of scheduler, fork server, worker, and of every pair of them: nothing that was started is
+ * alive 3 s later, and a scheduler that survives says what was lost and goes on. The program is its
+ * own scheduler (-driver) and fork server. */
 #include "vxtest.h"
 #include "../unit/vxpool.h"
 
@@ -18,15 +19,17 @@
 enum { SCHEDULER = 1, FORK_SERVER = 2, WORKER = 4 };
 enum { LIMIT_MS = 3000 };
 
-/* Everything that is hard to end, each with the argument $0 in its own name: a daemon in its own session, a double fork, one that ignores signals,
- * one that keeps making daemons, and one whose every generation starts the next and exits. */
-static const char nasty[] = "trap '' TERM INT HUP\n"
-			    "setsid sleep $0 &\n"
-			    "(setsid sh -c 'trap \"\" TERM HUP INT; sleep $0 & sleep $0; :' $0 &) &\n"
-			    "(sleep $0 &) &\n"
-			    "(while :; do (setsid sleep $0 &); sleep .02; done) &\n"
-			    "G='(setsid sh -c \"$G\" $0 &); :'; export G; setsid sh -c \"$G\" $0\n"
-			    "sleep .03; echo up; sleep $0; sleep $0\n";
+/* Everything that is hard to end, each with the argument $0 in its own name: a daemon in its own
+ * session, a double fork, one that ignores signals, one that keeps making daemons, and one whose
+ * every generation starts the next and exits. */
+static const char nasty[] =
+	"trap '' TERM INT HUP\n"
+	"setsid sleep $0 &\n"
+	"(setsid sh -c 'trap \"\" TERM HUP INT; sleep $0 & sleep $0; :' $0 &) &\n"
+	"(sleep $0 &) &\n"
+	"(while :; do (setsid sleep $0 &); sleep .02; done) &\n"
+	"G='(setsid sh -c \"$G\" $0 &); :'; export G; setsid sh -c \"$G\" $0\n"
+	"sleep .03; echo up; sleep $0; sleep $0\n";
 
 static void pause_ms(int ms)
 {
@@ -52,7 +55,8 @@ static int driver_run(struct driver *d, int i, bool again)
 		snprintf(record, sizeof record, "%s/.vx/sweep", root);
 		t.sandboxed = true;
 		t.cwd = root;
-		t.sandbox = (struct vx_sbx_spec){.root = root, .project_dir = ".", .home = "", .record_dir = record};
+		t.sandbox = (struct vx_sbx_spec){
+			.root = root, .project_dir = ".", .home = "", .record_dir = record};
 	}
 
 	t.attempt = again;
@@ -62,7 +66,8 @@ static int driver_run(struct driver *d, int i, bool again)
 static void driver_event(struct driver *d, const struct vx_pool_event *e, int *ups)
 {
 	if (e->kind == VX_POOL_OUTPUT && e->attempt == 0 && ++*ups == 2)
-		printf("ready %d %u %u\n", (int)d->pool->server_pid, vx_region_slot(&d->pool->region, d->slots[0])->worker_pid,
+		printf("ready %d %u %u\n", (int)d->pool->server_pid,
+			vx_region_slot(&d->pool->region, d->slots[0])->worker_pid,
 			vx_region_slot(&d->pool->region, d->slots[1])->worker_pid);
 	if (e->kind == VX_POOL_LOST) {
 		printf("lost %u %s\n", e->task, e->done.text);
@@ -76,14 +81,18 @@ static void driver_event(struct driver *d, const struct vx_pool_event *e, int *u
 static int driver(char **argv)
 {
 	enum { SLOTS = 300 };
-	/* The path of bwrap is a name for our processes; for sandboxed tasks it must be one that can be run. */
-	struct vx_pool_opts o = {.slots = SLOTS, .bwrap_path = argv[2], .init_path = vxp_init_path()};
-	struct driver d = {.tags = {getenv("VXD_TAG0"), getenv("VXD_TAG1")}, .slots = {0, SLOTS - 1}};
+	/* The path of bwrap is a name for our processes; for sandboxed tasks it must be one that
+	 * can be run. */
+	struct vx_pool_opts o = {
+		.slots = SLOTS, .bwrap_path = argv[2], .init_path = vxp_init_path()};
+	struct driver d = {
+		.tags = {getenv("VXD_TAG0"), getenv("VXD_TAG1")}, .slots = {0, SLOTS - 1}};
 	struct vx_pool_event e;
 	int ups = 0, r;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (vx_pool_start(&o, &d.pool, NULL) < 0 || driver_run(&d, 0, false) < 0 || driver_run(&d, 1, false) < 0)
+	if (vx_pool_start(&o, &d.pool, NULL) < 0 || driver_run(&d, 0, false) < 0 ||
+		driver_run(&d, 1, false) < 0)
 		return 1;
 	for (;;) {
 		struct pollfd p[2] = {{vx_pool_fd(d.pool), POLLIN, 0}, {0, POLLIN, 0}};
@@ -134,7 +143,8 @@ static void begin(struct trial *t)
 	char exe[4096], line[256];
 
 	number++;
-	snprintf(t->ours, sizeof t->ours, "%s/bwrap.%d.%u", boxed_root != NULL ? boxed_root : "/no", getpid(), number);
+	snprintf(t->ours, sizeof t->ours, "%s/bwrap.%d.%u", boxed_root != NULL ? boxed_root : "/no",
+		getpid(), number);
 	if (boxed_root != NULL)
 		if (symlink(bwrap, t->ours) < 0)
 			fail_msg("%s: %s", t->ours, vx_strerror(errno));
@@ -148,7 +158,8 @@ static void begin(struct trial *t)
 	if (t->pids[0] == 0) {
 		dup2(in[0], 0);
 		dup2(out[1], 1);
-		setenv("VXD_TAG0", t->tags[0], 1); /* not as arguments: the scheduler is no part of its tasks */
+		/* not as arguments: the scheduler is no part of its tasks */
+		setenv("VXD_TAG0", t->tags[0], 1);
 		setenv("VXD_TAG1", t->tags[1], 1);
 		if (boxed_root != NULL)
 			setenv("VXD_BOXED", boxed_root, 1);
@@ -165,7 +176,8 @@ static void begin(struct trial *t)
 	assert_true(vxp_alive(t->tags[0]) >= 4 && vxp_alive(t->tags[1]) >= 4);
 }
 
-/* Seen none in several looks one after the other: one look alone may fall between two generations of something that goes on. */
+/* Seen none in several looks one after the other: one look alone may fall between two generations
+ * of something that goes on. */
 static void gone(const char *word, const char *what, int limit_ms)
 {
 	uint64_t end = vx_now_ns() + (uint64_t)limit_ms * 1000000;
@@ -180,7 +192,8 @@ static void gone(const char *word, const char *what, int limit_ms)
 	}
 }
 
-/* The test is a subreaper: what gets away from all of the driver's processes becomes its child, under whatever name. */
+/* The test is a subreaper: what gets away from all of the driver's processes becomes its child,
+ * under whatever name. */
 static void nothing_is_below_us(void)
 {
 	uint64_t end = vx_now_ns() + LIMIT_MS * 1000000ULL;
@@ -224,7 +237,8 @@ static void finish(struct trial *t)
 		assert_int_equal(status, 0);
 		expect(t, (const char *const[]){"ended", NULL});
 		/* The end of the pool waits for everything. */
-		assert_int_equal(vxp_alive(t->tags[0]) + vxp_alive(t->tags[1]) + vxp_alive(t->ours), 0);
+		assert_int_equal(
+			vxp_alive(t->tags[0]) + vxp_alive(t->tags[1]) + vxp_alive(t->ours), 0);
 	}
 	close(t->in);
 	fclose(t->out);
@@ -238,7 +252,8 @@ static void kill_and_check(int set)
 	begin(&t);
 	for (int i = 0; i < 3; i++)
 		if (set & 1 << i && kill(t.pids[i], SIGKILL) < 0)
-			assert_int_equal(errno, ESRCH); /* it has seen the one before it die, and was quick */
+			/* it has seen the one before it die, and was quick */
+			assert_int_equal(errno, ESRCH);
 	if (set & SCHEDULER) {
 		gone(t.tags[0], "the first task", LIMIT_MS);
 		gone(t.tags[1], "the second task", LIMIT_MS);
@@ -246,10 +261,13 @@ static void kill_and_check(int set)
 	} else if (set & FORK_SERVER) {
 		gone(t.tags[0], "the first task", LIMIT_MS);
 		gone(t.tags[1], "the second task", LIMIT_MS);
-		expect(&t, (const char *const[]){"lost 0 the fork server died", "lost 1 the fork server died", "exited 0 5", "exited 1 5", NULL});
+		expect(&t,
+			(const char *const[]){"lost 0 the fork server died",
+				"lost 1 the fork server died", "exited 0 5", "exited 1 5", NULL});
 	} else {
 		gone(t.tags[0], "the first task", LIMIT_MS);
-		expect(&t, (const char *const[]){"lost 0 its worker was killed by SIGKILL", "exited 0 5", NULL});
+		expect(&t, (const char *const[]){
+				   "lost 0 its worker was killed by SIGKILL", "exited 0 5", NULL});
 		assert_true(vxp_alive(t.tags[1]) >= 4); /* the other worker's task goes on */
 		assert_int_equal(kill(t.other_worker, 0), 0);
 	}
@@ -301,7 +319,8 @@ static void fork_server_and_worker(void **state)
 /* The same, sandboxed, for each of the six; skipped where no sandbox can be had. */
 static void sandboxed(void **state)
 {
-	static const int sets[] = {SCHEDULER, FORK_SERVER, WORKER, SCHEDULER | FORK_SERVER, SCHEDULER | WORKER, FORK_SERVER | WORKER};
+	static const int sets[] = {SCHEDULER, FORK_SERVER, WORKER, SCHEDULER | FORK_SERVER,
+		SCHEDULER | WORKER, FORK_SERVER | WORKER};
 	struct vx_pool *p = vxp_start(1);
 	struct vx_pool_event e = {0};
 
@@ -327,7 +346,8 @@ static void a_plain_end(void **state)
 	finish(&t);
 }
 
-/* Processes that are stopped do not see what happens: the end of the pool goes through them all the same. */
+/* Processes that are stopped do not see what happens: the end of the pool goes through them all the
+ * same. */
 static void stopped_processes_do_not_hold_up_the_end(void **state)
 {
 	(void)state;
@@ -357,7 +377,8 @@ static void stopped_processes_go_with_the_scheduler(void **state)
 	}
 }
 
-/* The test process is killed in the middle of a trial: the driver's stdin closes, and it ends everything. */
+/* The test process is killed in the middle of a trial: the driver's stdin closes, and it ends
+ * everything. */
 static void the_test_itself_is_killed(void **state)
 {
 	(void)state;

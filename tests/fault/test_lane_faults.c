@@ -1,5 +1,6 @@
-/* Every system call of the lanes is failed in turn, in every way it can fail. Whatever fails: no wrong output, no temporary, no row without its artifact, one line that
- * says what happened; and the next try, without the fault, does what was asked. */
+/* Every system call of the lanes is failed in turn, in every way it can fail. Whatever fails: no
+ * wrong output, no temporary, no row without its artifact, one line that says what happened; and
+ * the next try, without the fault, does what was asked. */
 #include "lanetest.h"
 
 #include "vx/json.h"
@@ -15,7 +16,8 @@ static struct {
 	enum how how;
 	int err;
 	atomic_int hit_op; /* which operation was failed, -1 none */
-	const char *comes; /* a directory that comes into being while a restore stages its first file */
+	/* a directory that comes into being while a restore stages its first file */
+	const char *comes;
 } fault;
 
 struct faulty {
@@ -77,7 +79,8 @@ static void faulty_chain(struct vx_io *inner, struct vx_io_chain *c)
 			fd = (int)s->res;
 		if (s->op == VX_IO_CLOSE && s->fd == VX_IO_CHAINED)
 			fd = -1;
-		ended = s->op != VX_IO_READ && (s->res < 0 || (s->op == VX_IO_WRITE && (size_t)s->res < s->n));
+		ended = s->op != VX_IO_READ &&
+			(s->res < 0 || (s->op == VX_IO_WRITE && (size_t)s->res < s->n));
 	}
 	if (fd >= 0)
 		close(fd);
@@ -112,17 +115,20 @@ static struct vx_io *faulty_new(void *arg, char *ret_name, size_t cap)
 	struct faulty *f = vx_xcalloc(1, sizeof *f);
 	(void)arg;
 	f->inner = vx_io_new(ret_name, cap);
-	f->io = (struct vx_io){.name = "faulty", .run = faulty_run, .sys = faulty_sys, .free = faulty_free};
+	f->io = (struct vx_io){
+		.name = "faulty", .run = faulty_run, .sys = faulty_sys, .free = faulty_free};
 	return &f->io;
 }
 
 static const struct {
 	enum how how;
 	int err;
-} ways[] = {{H_ERROR, -ENOSPC}, {H_ERROR, -EIO}, {H_ERROR, -EMFILE}, {H_ERROR, -EDQUOT}, {H_ERROR, -EROFS}, {H_ERROR, -ENOMEM}, {H_ERROR, -EINTR},
-	{H_ERROR, -EACCES}, {H_SHORT, 0}, {H_CANCEL, 0}};
+} ways[] = {{H_ERROR, -ENOSPC}, {H_ERROR, -EIO}, {H_ERROR, -EMFILE}, {H_ERROR, -EDQUOT},
+	{H_ERROR, -EROFS}, {H_ERROR, -ENOMEM}, {H_ERROR, -EINTR}, {H_ERROR, -EACCES}, {H_SHORT, 0},
+	{H_CANCEL, 0}};
 
-/* In a quick run each call fails in two of the ways, which ones turning with the call; VX_ALL_FAULTS=1: in every way. */
+/* In a quick run each call fails in two of the ways, which ones turning with the call;
+ * VX_ALL_FAULTS=1: in every way. */
 static size_t stride(void)
 {
 	return getenv("VX_ALL_FAULTS") ? 1 : sizeof ways / sizeof *ways / 2;
@@ -158,12 +164,14 @@ static bool has_stamp(const struct lt *t)
 	return has;
 }
 
-/* What an unlink that failed left is the next run's to remove. Looked at without a shell: it is done for each of thousands of faults. */
+/* What an unlink that failed left is the next run's to remove. Looked at without a shell: it is
+ * done for each of thousands of faults. */
 static bool litter(struct lt *t, int op)
 {
 	if (op == VX_IO_UNLINK)
 		assert_int_equal(vx_lane_recover(t->root, NULL), 0);
-	return lt_count(t, ".vx/stage") || lt_count(t, ".vx/journal") || lt_count_below(vxt_path(t->root, ".vx/cache/v1/tmp"), false) || has_stamp(t);
+	return lt_count(t, ".vx/stage") || lt_count(t, ".vx/journal") ||
+	       lt_count_below(vxt_path(t->root, ".vx/cache/v1/tmp"), false) || has_stamp(t);
 }
 
 static void verify_clean(struct lt *t)
@@ -223,7 +231,8 @@ static void test_save(void **state)
 {
 	(void)state;
 	struct lt t = {.new_io = faulty_new};
-	bool beside = *state && strcmp(*state, "streamed beside a thread") == 0, stream = beside || (*state && strcmp(*state, "streamed") == 0);
+	bool beside = *state && strcmp(*state, "streamed beside a thread") == 0,
+	     stream = beside || (*state && strcmp(*state, "streamed") == 0);
 	setenv("VX_IO", *state && !stream ? *state : "blocking", 1);
 	for (size_t i = 0; i < sizeof big_log; i++)
 		big_log[i] = (char)(rand() % 251);
@@ -231,7 +240,8 @@ static void test_save(void **state)
 	assert_int_equal(lt_sh(&t, make_tree), 0);
 	if (stream) { /* data, a hole, and data */
 		char make[200];
-		snprintf(make, sizeof make, "head -c 1500000 /dev/urandom >p/a/dist/big && truncate -s %d p/a/dist/big && echo end >>p/a/dist/big",
+		snprintf(make, sizeof make,
+			"head -c 1500000 /dev/urandom >p/a/dist/big && truncate -s %d p/a/dist/big && echo end >>p/a/dist/big",
 			beside ? 9000000 : 4500000);
 		assert_int_equal(lt_sh(&t, make), 0);
 	}
@@ -305,7 +315,8 @@ static void test_restore(void **state)
 	for (int m = 0; m < M_N; m++) {
 		int at = 1;
 		for (bool more = true; more; at++)
-			for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways; way += stride())
+			for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways;
+				way += stride())
 				more &= restore_under(&t, at, way, m, before);
 		assert_true(at > 8);
 	}
@@ -323,7 +334,8 @@ static void test_clean(void **state)
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/** gen/h");
 	int at = 1;
 	for (bool more = true; more; at++)
-		for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways; way += stride()) {
+		for (size_t way = (size_t)at % stride(); way < sizeof ways / sizeof *ways;
+			way += stride()) {
 			assert_int_equal(lt_sh(&t, make_tree), 0);
 			arm(at, way);
 			lt_clean(&t, &o, &e);
@@ -334,7 +346,10 @@ static void test_clean(void **state)
 				lt_clean(&t, &o, &e);
 			}
 			assert_true(e.ok);
-			assert_int_equal(lt_sh(&t, "test ! -e p/a/dist && test ! -e p/a/gen/h && test -d p/a"), 0);
+			assert_int_equal(
+				lt_sh(&t,
+					"test ! -e p/a/dist && test ! -e p/a/gen/h && test -d p/a"),
+				0);
 		}
 	assert_true(at > 20);
 	lt_end(&t);
@@ -351,8 +366,13 @@ static void test_helpers(void **state)
 	char text[] = "0123456789", back[16];
 	for (size_t way = 6; way < 10; way++)
 		for (int at = 1; at <= 3 && way != 7; at++) {
-			struct vx_io_step v[3] = {{.op = VX_IO_OPEN, .dirfd = fd, .path = "f", .flags = O_WRONLY | O_CREAT | O_TRUNC, .mode = 0644},
-				{.op = VX_IO_WRITE, .fd = VX_IO_CHAINED, .buf = text, .n = 10}, {.op = VX_IO_CLOSE, .fd = VX_IO_CHAINED}};
+			struct vx_io_step v[3] = {{.op = VX_IO_OPEN,
+							  .dirfd = fd,
+							  .path = "f",
+							  .flags = O_WRONLY | O_CREAT | O_TRUNC,
+							  .mode = 0644},
+				{.op = VX_IO_WRITE, .fd = VX_IO_CHAINED, .buf = text, .n = 10},
+				{.op = VX_IO_CLOSE, .fd = VX_IO_CHAINED}};
 			struct vx_io_chain c = {v, 3};
 			arm(at, way);
 			int r = vx_io_careful(io, &c);
@@ -391,7 +411,9 @@ static void test_full_disk(void **state)
 	for (int i = 0; i < 12; i++) {
 		char key[8];
 		snprintf(key, sizeof key, "k%d", i);
-		assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist && head -c 300000 /dev/urandom >p/a/dist/f"), 0);
+		assert_int_equal(
+			lt_sh(&t, "mkdir -p p/a/dist && head -c 300000 /dev/urandom >p/a/dist/f"),
+			0);
 		bool ok = lt_save(&t, key, &o, &e);
 		saved += ok;
 		failed += !ok;
@@ -402,7 +424,8 @@ static void test_full_disk(void **state)
 	}
 	assert_true(saved > 0 && failed > 0 && said == 1);
 	/* large ones are streamed, and compressed and digested in line or by a thread */
-	static const char *const large[] = {"head -c 6000000 /dev/urandom >p/a/dist/f", "head -c 12000000 /dev/urandom >p/a/dist/f",
+	static const char *const large[] = {"head -c 6000000 /dev/urandom >p/a/dist/f",
+		"head -c 12000000 /dev/urandom >p/a/dist/f",
 		"head -c 9000000 /dev/urandom | base64 >p/a/dist/f"};
 	for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
 		assert_int_equal(lt_sh(&t, large[i]), 0);
@@ -428,7 +451,8 @@ static void locate(struct lt *t, const char *key, char ret_path[PATH_MAX], struc
 		vx_segment_path(ret->segment, name);
 	else
 		vx_artifact_path(&ret->artifact, VX_SUFFIX_TAR, name);
-	snprintf(ret_path, PATH_MAX, "%s/.vx/cache/v1/%s%s", t->root, ret->segment ? "" : "a/", name);
+	snprintf(ret_path, PATH_MAX, "%s/.vx/cache/v1/%s%s", t->root, ret->segment ? "" : "a/",
+		name);
 }
 
 /* A segment is written to where it is: the store holds it open. */
@@ -484,7 +508,8 @@ static void flips(bool large)
 	assert_int_equal(vx_read_file(AT_FDCWD, path, &clean), 0);
 	unsigned seed = 3;
 	for (int i = 0; i < 200; i++) {
-		size_t bit = (size_t)rand_r(&seed) % (entry.artifact_bytes * 8) + (large ? 0 : entry.offset * 8);
+		size_t bit = (size_t)rand_r(&seed) % (entry.artifact_bytes * 8) +
+			     (large ? 0 : entry.offset * 8);
 		clean.data[bit / 8] ^= (char)(1 << bit % 8);
 		overwrite(path, &clean, !large);
 		clean.data[bit / 8] ^= (char)(1 << bit % 8);
@@ -496,7 +521,8 @@ static void flips(bool large)
 		assert_int_equal(access(path, F_OK) == 0, !large); /* a segment holds others */
 		assert_false(lt_restore(&t, "k", &o, &e));
 		vxt_write(t.root, "p/a/dist/sub/n3", "3\n");
-		assert_true(lt_save(&t, "k", &o, &e)); /* run again: another artifact, by its time */
+		/* run again: another artifact, by its time */
+		assert_true(lt_save(&t, "k", &o, &e));
 		overwrite(path, &clean, !large);
 		put_back(&t, "k", &entry);
 	}
@@ -508,7 +534,8 @@ static void flips(bool large)
 	lt_end(&t);
 }
 
-/* 200 flipped bits of an artifact, in a file of its own and in a segment: never a wrong output, always one line. */
+/* 200 flipped bits of an artifact, in a file of its own and in a segment: never a wrong output,
+ * always one line. */
 static void test_artifact_flips(void **state)
 {
 	(void)state;
@@ -522,7 +549,8 @@ int main(void)
 		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "blocking"),
 		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "uring"),
 		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "streamed"),
-		cmocka_unit_test_prestate(test_save, (void *)(uintptr_t) "streamed beside a thread"),
+		cmocka_unit_test_prestate(
+			test_save, (void *)(uintptr_t) "streamed beside a thread"),
 		cmocka_unit_test(test_restore),
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_helpers),

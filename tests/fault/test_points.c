@@ -1,5 +1,6 @@
-/* A worker or a fork server that dies at a chosen moment: the task is over or lost, nothing of it is alive then, and the pool goes on or says that it
- * cannot. Where rlimits keep a process from being made, that is what is said. */
+/* A worker or a fork server that dies at a chosen moment: the task is over or lost, nothing of it
+ * is alive then, and the pool goes on or says that it cannot. Where rlimits keep a process from
+ * being made, that is what is said. */
 #include "vxtest.h"
 #include "../unit/vxpool.h"
 
@@ -11,7 +12,8 @@
 
 static struct vx_task_desc leaving_task(uint32_t task)
 {
-	static const char *const argv[] = {"/bin/sh", "-c", "echo hello; setsid sleep $0 & setsid sh -c 'sleep $0; :' $0 & exit 3", TAG, NULL};
+	static const char *const argv[] = {"/bin/sh", "-c",
+		"echo hello; setsid sleep $0 & setsid sh -c 'sleep $0; :' $0 & exit 3", TAG, NULL};
 
 	return vxp_desc(task, argv);
 }
@@ -43,7 +45,8 @@ static int clean(void **state)
 /* The third time that a worker passes the point it dies there. */
 static void workers(void **state)
 {
-	static const char *const points[] = {"taken", "spawned", "told", "started", "output", "exited", "left", "drained", "published"};
+	static const char *const points[] = {"taken", "spawned", "told", "started", "output",
+		"exited", "left", "drained", "published"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
@@ -62,7 +65,8 @@ static void workers(void **state)
 			if (r.lost != lost)
 				fail_msg("%s: task %u was%s lost", at, task, r.lost ? "" : " not");
 			if (lost)
-				assert_string_equal(r.done.text, "its worker was killed by SIGKILL");
+				assert_string_equal(
+					r.done.text, "its worker was killed by SIGKILL");
 			vxp_free(&r);
 		}
 		vx_pool_stats(p, &s);
@@ -129,7 +133,8 @@ static void fork_servers(void **state)
 			vxp_finish(p, slot, &got, 10000);
 			lost += got.lost;
 			assert_int_equal(vxp_alive(TAG), 0);
-			if (i > 0 && p->slots[slot].has_worker) /* and the worker dies, so that there is something to handle */
+			if (i > 0 && p->slots[slot].has_worker) /* and the worker dies, so that
+								   there is something to handle */
 				kill((pid_t)vx_region_slot(&p->region, slot)->worker_pid, SIGKILL);
 			vxp_free(&got);
 		}
@@ -162,7 +167,8 @@ static int no_more_processes_as_user(void)
 	assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
 	vxp_finish(p, 0, &r, 5000);
 	assert_true(r.lost);
-	assert_string_equal(r.done.text, "no worker could be forked: Resource temporarily unavailable");
+	assert_string_equal(
+		r.done.text, "no worker could be forked: Resource temporarily unavailable");
 	vxp_free(&r);
 	limit_processes(p->server_pid, 1000);
 	assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
@@ -173,7 +179,8 @@ static int no_more_processes_as_user(void)
 	assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
 	vxp_finish(p, 0, &r, 5000);
 	assert_int_equal(r.done.end, VX_END_SPAWN);
-	assert_string_equal(r.done.text, "clone: no more processes allowed (ulimit -u, or the pids limit of the cgroup)");
+	assert_string_equal(r.done.text,
+		"clone: no more processes allowed (ulimit -u, or the pids limit of the cgroup)");
 	vxp_free(&r);
 	vx_pool_end(p);
 	return 0;
@@ -202,8 +209,8 @@ static void no_more_processes(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* A signal for a command whose sandbox is being built waits in the box host. That one would die if it were sent another time; the command lives on, since
- * nobody has asked to hear of SIGWINCH. */
+/* A signal for a command whose sandbox is being built waits in the box host. That one would die if
+ * it were sent another time; the command lives on, since nobody has asked to hear of SIGWINCH. */
 static void a_stop_during_set_up_is_sent_once(void **state)
 {
 	static const char *const argv[] = {"/bin/sh", "-c", "sleep 0.3; echo end; exit 5", NULL};
@@ -251,7 +258,8 @@ static void wrong_arguments(void **state)
 	assert_int_equal(vxt_sh(cmd, NULL), 64);
 	snprintf(cmd, sizeof cmd, "%s -forkserver 1 0 '' 3>&- 4>&- 5>&- 6>&-", exe);
 	assert_int_equal(vxt_sh(cmd, NULL), 70);
-	snprintf(cmd, sizeof cmd, "%s -forkserver 1 0 '' 3</dev/null 4</dev/null 5</dev/null 6</dev/null", exe);
+	snprintf(cmd, sizeof cmd,
+		"%s -forkserver 1 0 '' 3</dev/null 4</dev/null 5</dev/null 6</dev/null", exe);
 	assert_int_equal(vxt_sh(cmd, NULL), 70);
 }
 

@@ -1,5 +1,6 @@
-/* Damage for the parsers of keys: git's index, ignore files, attributes, git's configuration, memories of the worktree; and globs against a plain matcher that
- * tries everything. Each function is one round on bytes drawn from kf_rand; what must hold is asserted inside. */
+/* Damage for the parsers of keys: git's index, ignore files, attributes, git's configuration,
+ * memories of the worktree; and globs against a plain matcher that tries everything. Each function
+ * is one round on bytes drawn from kf_rand; what must hold is asserted inside. */
 #ifndef KEYFUZZ_H
 #define KEYFUZZ_H
 
@@ -123,7 +124,8 @@ static bool kf_braces(const char *text, const char *path)
 			k++;
 		} else if ((text[k] == ',' && !depth) || k == close) {
 			char one[4096];
-			snprintf(one, sizeof one, "%.*s%.*s%s", (int)open, text, (int)(k - arm), text + arm, text + close + 1);
+			snprintf(one, sizeof one, "%.*s%.*s%s", (int)open, text, (int)(k - arm),
+				text + arm, text + close + 1);
 			yes |= kf_braces(one, path);
 			arm = k + 1;
 		} else if (text[k] == '{') {
@@ -159,14 +161,18 @@ static bool kf_entry(const char *t, const char *path)
 
 static void kf_globs(void)
 {
-	static const char *const pieces[] = {"a", "b", "/", "*", "**", "?", "{", "}", ",", "\\", "a/", "/**/", "{a,b}", ".", "[b]", "**/", "ab"};
-	static const char *const path_pieces[] = {"a", "b", "/", "ab", "a/b", ",", "{", ".", "[b]", "aa", "*", "\\"};
+	static const char *const pieces[] = {"a", "b", "/", "*", "**", "?", "{", "}", ",", "\\",
+		"a/", "/**/", "{a,b}", ".", "[b]", "**/", "ab"};
+	static const char *const path_pieces[] = {
+		"a", "b", "/", "ab", "a/b", ",", "{", ".", "[b]", "aa", "*", "\\"};
 	struct vx_arena a = {0};
 	char *p[2], *path = kf_string(path_pieces, VX_ARRAY_LEN(path_pieces), 8);
 	struct vx_globset *set[2] = {NULL, NULL};
 	bool hit[2] = {false, false};
-	bool sane = *path && path[0] != '/' && path[strlen(path) - 1] != '/' && !strstr(path, "//") && strcmp(path, ".") != 0 &&
-		    strncmp(path, "./", 2) != 0 && !strstr(path, "/./") && !(strlen(path) > 1 && strcmp(path + strlen(path) - 2, "/.") == 0);
+	bool sane = *path && path[0] != '/' && path[strlen(path) - 1] != '/' &&
+		    !strstr(path, "//") && strcmp(path, ".") != 0 && strncmp(path, "./", 2) != 0 &&
+		    !strstr(path, "/./") &&
+		    !(strlen(path) > 1 && strcmp(path + strlen(path) - 2, "/.") == 0);
 	for (int i = 0; i < 2; i++) {
 		p[i] = kf_string(pieces, VX_ARRAY_LEN(pieces), 9);
 		struct vx_strs list = {(const char *const *)&p[i], 1};
@@ -179,14 +185,16 @@ static void kf_globs(void)
 			continue;
 		hit[i] = vx_globset_match(set[i], path, strlen(path));
 		if (hit[i] != kf_entry(p[i], path))
-			fail_msg("\"%s\" %s \"%s\"", p[i], hit[i] ? "matches" : "does not match", path);
+			fail_msg("\"%s\" %s \"%s\"", p[i], hit[i] ? "matches" : "does not match",
+				path);
 		if (!hit[i])
 			continue;
 		const char *prefix = vx_globset_prefix(set[i], 0);
 		assert_true(strncmp(path, prefix, strlen(prefix)) == 0);
 		for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
 			if (!vx_globset_may_reach(set[i], path, (size_t)(slash - path)))
-				fail_msg("\"%s\" does not reach \"%.*s\" on the way to \"%s\"", p[i], (int)(slash - path), path, path);
+				fail_msg("\"%s\" does not reach \"%.*s\" on the way to \"%s\"",
+					p[i], (int)(slash - path), path, path);
 	}
 	if (hit[0] && hit[1] && !vx_globset_overlap(set[0], "x", set[1], "x"))
 		fail_msg("\"%s\" and \"%s\" meet in \"%s\"", p[0], p[1], path);
@@ -200,12 +208,15 @@ static void kf_globs(void)
 
 static void kf_rules(void)
 {
-	static const char *const pieces[] = {"a", "b", "/", "*", "**", "?", "[", "]", "!", "\\", "\n", " ", "#", "[a-b]", "[[:alpha:]]", "[^", "\r\n",
-		"\xff", "text", " -text", " eol=lf", "[attr]", "\"", "**/", "\t"};
+	static const char *const pieces[] = {"a", "b", "/", "*", "**", "?", "[", "]", "!", "\\",
+		"\n", " ", "#", "[a-b]", "[[:alpha:]]", "[^", "\r\n", "\xff", "text", " -text",
+		" eol=lf", "[attr]", "\"", "**/", "\t"};
 	static const char *const path_pieces[] = {"a", "b", "/", "ab", "x", "!", "[", "\xff", " "};
 	struct vx_arena a = {0};
-	char *text = kf_string(pieces, VX_ARRAY_LEN(pieces), 24), *path = kf_string(path_pieces, VX_ARRAY_LEN(path_pieces), 8);
-	const struct vx_rules *r = vx_ignore_parse(text, strlen(text), kf_rand(2) ? "" : "a", NULL, &a);
+	char *text = kf_string(pieces, VX_ARRAY_LEN(pieces), 24),
+	     *path = kf_string(path_pieces, VX_ARRAY_LEN(path_pieces), 8);
+	const struct vx_rules *r =
+		vx_ignore_parse(text, strlen(text), kf_rand(2) ? "" : "a", NULL, &a);
 	const struct vx_rules *attrs = vx_attr_parse(text, strlen(text), "", NULL, &a);
 	const char *slash = strrchr(path, '/');
 	size_t base = slash ? (size_t)(slash - path) + 1 : 0;
@@ -231,8 +242,9 @@ static int kf_variable(void *arg, const char *name, const char *value)
 
 static void kf_config(void)
 {
-	static const char *const pieces[] = {"[core]\n", "[a \"b\"]", "\texcludesFile = ~/x\n", "k", "=", " ", "\n", "\\", "\"", "#", ";", "[", "]",
-		"\r\n", "true", "\\n", "[includeIf \"gitdir:~/\"]\npath=x\n", "\xff"};
+	static const char *const pieces[] = {"[core]\n", "[a \"b\"]", "\texcludesFile = ~/x\n", "k",
+		"=", " ", "\n", "\\", "\"", "#", ";", "[", "]", "\r\n", "true", "\\n",
+		"[includeIf \"gitdir:~/\"]\npath=x\n", "\xff"};
 	char *text = kf_string(pieces, VX_ARRAY_LEN(pieces), 20);
 	uint32_t n = 0;
 	int r = vx_gitconf_parse(text, strlen(text), kf_variable, &n);
@@ -330,7 +342,8 @@ static void kf_index(void)
 static char kf_blob[1U << 16];
 static size_t kf_blob_n;
 
-static int kf_get(void *self, const char *space, const void *key, size_t n, struct vx_arena *a, void **ret, size_t *ret_n)
+static int kf_get(void *self, const char *space, const void *key, size_t n, struct vx_arena *a,
+	void **ret, size_t *ret_n)
 {
 	(void)self, (void)space, (void)key, (void)n;
 	*ret = vx_arena_dup(a, kf_blob, kf_blob_n);
@@ -338,7 +351,8 @@ static int kf_get(void *self, const char *space, const void *key, size_t n, stru
 	return 0;
 }
 
-static int kf_put(void *self, const char *space, const void *key, size_t n, const void *val, size_t val_n)
+static int kf_put(
+	void *self, const char *space, const void *key, size_t n, const void *val, size_t val_n)
 {
 	(void)self, (void)space, (void)key, (void)n;
 	assert_true(val_n <= sizeof kf_blob);
@@ -360,8 +374,13 @@ static void kf_memory(void)
 					      "\x04"
 					      "cd"},
 			     got;
-	struct vx_file f = {
-		.path = "a/f", .len = 3, .has_oid = true, .hashed = true, .oid = {.n = 20}, .st = {1, 2, 3, 4, 5}, .looked_ns = 1ULL << 62};
+	struct vx_file f = {.path = "a/f",
+		.len = 3,
+		.has_oid = true,
+		.hashed = true,
+		.oid = {.n = 20},
+		.st = {1, 2, 3, 4, 5},
+		.looked_ns = 1ULL << 62};
 	struct vx_oid oid;
 	vx_wtmem_add_dir(w, "b", &d);
 	vx_wtmem_add_dir(w, "a", &d);
@@ -374,7 +393,8 @@ static void kf_memory(void)
 	for (uint32_t n = whole ? 0 : 1 + kf_rand(3); n && kf_blob_n; n--)
 		kf_blob[kf_rand((uint32_t)kf_blob_n)] = (char)kf_rand(256);
 	struct vx_wtmem *mem = vx_wtmem_load(&m, "/r", &a);
-	bool dir = vx_wtmem_dir(mem, "a", 1, &got), id = vx_wtmem_id(mem, "a/f", 3, VX_OID_SHA1, &f.st, &oid);
+	bool dir = vx_wtmem_dir(mem, "a", 1, &got),
+	     id = vx_wtmem_id(mem, "a/f", 3, VX_OID_SHA1, &f.st, &oid);
 	assert_true(!whole || (dir && id && got.n_names == 2 && oid.n == 20));
 	const char *p = got.names;
 	for (uint32_t i = 0; dir && i < got.n_names; i++)

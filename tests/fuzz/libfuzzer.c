@@ -1,4 +1,5 @@
-/* One of targets.h as a libFuzzer program: FUZZ_TARGET names the function. Built by libfuzzer.sh. */
+/* One of targets.h as a libFuzzer program: FUZZ_TARGET names the function. Built by
+ * libfuzzer.sh. */
 #include "targets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

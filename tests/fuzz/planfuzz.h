@@ -1,9 +1,11 @@
-/* The parsers of planning under arbitrary bytes: semver, member globs, filters' and configuration globs, YAML, manifests.
+/* The parsers of planning under arbitrary bytes: semver, member globs, filters' and configuration
+ * globs, YAML, manifests.
  *
- * planfuzz_one has libFuzzer's signature in all but name: `clang -fsanitize=fuzzer,address -DPLANFUZZ_MAIN ...` makes it a target; tests/unit/test_planfuzz.c
- * replays its corpus and some random damage in every check, tests/fuzz/test_plan.c a lot more of it. The first byte of the input (a digit; its value modulo their number)
- * says which parser gets the rest.
- * What must hold: no crash, no sanitizer report, and what the parsers promise (see the asserts). */
+ * planfuzz_one has libFuzzer's signature in all but name: `clang -fsanitize=fuzzer,address
+ * -DPLANFUZZ_MAIN ...` makes it a target; tests/unit/test_planfuzz.c replays its corpus and some
+ * random damage in every check, tests/fuzz/test_plan.c a lot more of it. The first byte of the
+ * input (a digit; its value modulo their number) says which parser gets the rest. What must hold:
+ * no crash, no sanitizer report, and what the parsers promise (see the asserts). */
 #ifndef PLANFUZZ_H
 #define PLANFUZZ_H
 
@@ -79,7 +81,8 @@ static void planfuzz_one(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return;
-	/* A block of exactly its size, so that a sanitizer sees a read beyond; with its NUL where the parser takes C strings. */
+	/* A block of exactly its size, so that a sanitizer sees a read beyond; with its NUL where
+	 * the parser takes C strings. */
 	size_t n = size - 1;
 	char *text = malloc(n + 1);
 	memcpy(text, data + 1, n);

@@ -1,8 +1,11 @@
-/* The parsers that read a repository's files, each as one function of some bytes: index, ignore, globs, semver, jsonc, yaml.
+/* The parsers that read a repository's files, each as one function of some bytes: index, ignore,
+ * globs, semver, jsonc, yaml.
  *
- * Each is used twice. libFuzzer drives it (libfuzzer.sh: clang, 60 s each, in make check-slow), starting from the seeds in corpus/NAME; and make check replays those
- * seeds, among them what the fuzzer once found, through the same function (tests/unit/test_fuzz_corpus.c). What must hold is asserted inside: no crash, no report
- * of a sanitizer, and what the parsers promise. Input is handed over in blocks of exactly its size, so that a read beyond is seen. */
+ * Each is used twice. libFuzzer drives it (libfuzzer.sh: clang, 60 s each, in make check-slow),
+ * starting from the seeds in corpus/NAME; and make check replays those seeds, among them what the
+ * fuzzer once found, through the same function (tests/unit/test_fuzz_corpus.c). What must hold is
+ * asserted inside: no crash, no report of a sanitizer, and what the parsers promise. Input is
+ * handed over in blocks of exactly its size, so that a read beyond is seen. */
 #ifndef FUZZ_TARGETS_H
 #define FUZZ_TARGETS_H
 
@@ -35,7 +38,8 @@ static char *fuzz_text(const uint8_t *data, size_t size, char **ret_rest)
 	return text;
 }
 
-/* The first byte: SHA-1 or SHA-256, and whether the checksum is made to fit, without which nothing gets far. */
+/* The first byte: SHA-1 or SHA-256, and whether the checksum is made to fit, without which nothing
+ * gets far. */
 static void fuzz_index(const uint8_t *data, size_t size)
 {
 	struct vx_gitindex x;
@@ -55,7 +59,8 @@ static void fuzz_index(const uint8_t *data, size_t size)
 	char *raw = malloc(b.len ? b.len : 1);
 	FUZZ_CHECK(raw);
 	memcpy(raw, vx_buf_str(&b), b.len);
-	int r = vx_gitindex_parse(raw, b.len, long_ids ? VX_OID_SHA256 : VX_OID_SHA1, &x, why, sizeof why);
+	int r = vx_gitindex_parse(
+		raw, b.len, long_ids ? VX_OID_SHA256 : VX_OID_SHA1, &x, why, sizeof why);
 	FUZZ_CHECK(r == 0 || (r == 1 && why[0]));
 	for (uint32_t i = 0; r == 0 && i < x.n; i++) {
 		struct stat st = {.st_mode = S_IFREG | 0644};
@@ -101,12 +106,14 @@ static void fuzz_ignore(const uint8_t *data, size_t size)
 static bool fuzz_is_path(const char *p)
 {
 	size_t n = strlen(p);
-	return n && n < 400 && p[0] != '/' && p[n - 1] != '/' && !strstr(p, "//") && strcmp(p, ".") != 0 && strncmp(p, "./", 2) != 0 &&
-	       !strstr(p, "/./") && !(n > 1 && strcmp(p + n - 2, "/.") == 0) && strcmp(p, "..") != 0 && strncmp(p, "../", 3) != 0 &&
-	       !strstr(p, "/../");
+	return n && n < 400 && p[0] != '/' && p[n - 1] != '/' && !strstr(p, "//") &&
+	       strcmp(p, ".") != 0 && strncmp(p, "./", 2) != 0 && !strstr(p, "/./") &&
+	       !(n > 1 && strcmp(p + n - 2, "/.") == 0) && strcmp(p, "..") != 0 &&
+	       strncmp(p, "../", 3) != 0 && !strstr(p, "/../");
 }
 
-/* Is it small enough for a matcher that tries everything? And without bytes that make one character of several. */
+/* Is it small enough for a matcher that tries everything? And without bytes that make one character
+ * of several. */
 static bool fuzz_is_plain(const char *p)
 {
 	uint32_t stars = 0, braces = 0;
@@ -119,7 +126,8 @@ static bool fuzz_is_plain(const char *p)
 	return strlen(p) < 60 && stars < 8 && braces < 12;
 }
 
-/* "path\npattern\npattern": the set as a whole, the first pattern against a plain matcher, two against each other, and members' globs. */
+/* "path\npattern\npattern": the set as a whole, the first pattern against a plain matcher, two
+ * against each other, and members' globs. */
 static void fuzz_globs(const uint8_t *data, size_t size)
 {
 	struct vx_arena a = {0};
@@ -131,7 +139,8 @@ static void fuzz_globs(const uint8_t *data, size_t size)
 	bool sane = fuzz_is_path(path), hit[2] = {false, false};
 	size_t len = strlen(path);
 	for (int d = 0; d < 2; d++) {
-		int r = vx_globset_compile((struct vx_strs){list, 2}, d ? VX_DIALECT_TURBO : VX_DIALECT_VX, &a, &set, NULL);
+		int r = vx_globset_compile((struct vx_strs){list, 2},
+			d ? VX_DIALECT_TURBO : VX_DIALECT_VX, &a, &set, NULL);
 		FUZZ_CHECK(r == 0 || r == -EINVAL || r == -E2BIG || r == -ENAMETOOLONG);
 		if (r == 0 && vx_globset_match(set, path, len)) {
 			bool by_one = false;
@@ -141,7 +150,8 @@ static void fuzz_globs(const uint8_t *data, size_t size)
 		}
 	}
 	for (int i = 0; i < 2; i++) {
-		int r = vx_globset_compile((struct vx_strs){&list[i], 1}, VX_DIALECT_VX, &a, &one[i], NULL);
+		int r = vx_globset_compile(
+			(struct vx_strs){&list[i], 1}, VX_DIALECT_VX, &a, &one[i], NULL);
 		if (r < 0 || !sane || !*list[i] || *list[i] == '!') {
 			one[i] = NULL;
 			continue;
@@ -173,7 +183,8 @@ static void fuzz_semver(const uint8_t *data, size_t size)
 	free(text);
 }
 
-/* The first byte: comments allowed or not; then a document. What is accepted is written, and that is accepted again and written the same. */
+/* The first byte: comments allowed or not; then a document. What is accepted is written, and that
+ * is accepted again and written the same. */
 static void fuzz_jsonc(const uint8_t *data, size_t size)
 {
 	struct vx_arena a = {0}, b = {0};
@@ -193,7 +204,8 @@ static void fuzz_jsonc(const uint8_t *data, size_t size)
 		vx_json_write(v, true, &text);
 		FUZZ_CHECK(vx_json_parse(vx_buf_str(&text), text.len, 0, "f", &again, &err) == 0);
 		vx_json_write(again, true, &second);
-		FUZZ_CHECK(text.len == second.len && memcmp(vx_buf_str(&text), vx_buf_str(&second), text.len) == 0);
+		FUZZ_CHECK(text.len == second.len &&
+			   memcmp(vx_buf_str(&text), vx_buf_str(&second), text.len) == 0);
 		vx_json_free(again);
 		vx_json_free(v);
 	}
@@ -221,7 +233,8 @@ static void fuzz_yaml(const uint8_t *data, size_t size)
 	int r = vx_pnpm_parse(exact, size, "pnpm-workspace.yaml", &a, &w, &err);
 	FUZZ_CHECK(r == 0 || (r < 0 && err.what[0]));
 	err = (struct vx_err){0};
-	r = vx_yaml_scalar(exact, size, ".yarnrc.yml", "enableTransparentWorkspaces", &a, &value, &err);
+	r = vx_yaml_scalar(
+		exact, size, ".yarnrc.yml", "enableTransparentWorkspaces", &a, &value, &err);
 	FUZZ_CHECK(r == 0 || (r < 0 && err.what[0]));
 	free(exact);
 	vx_arena_free(&a);
@@ -230,7 +243,7 @@ static void fuzz_yaml(const uint8_t *data, size_t size)
 static const struct fuzz_target {
 	const char *name;
 	void (*run)(const uint8_t *data, size_t size);
-} fuzz_targets[] = {
-	{"index", fuzz_index}, {"ignore", fuzz_ignore}, {"globs", fuzz_globs}, {"semver", fuzz_semver}, {"jsonc", fuzz_jsonc}, {"yaml", fuzz_yaml}};
+} fuzz_targets[] = {{"index", fuzz_index}, {"ignore", fuzz_ignore}, {"globs", fuzz_globs},
+	{"semver", fuzz_semver}, {"jsonc", fuzz_jsonc}, {"yaml", fuzz_yaml}};
 
 #endif

@@ -1,7 +1,9 @@
-/* The JSON reader under random damage: VX_FUZZ_ROUNDS documents (200,000), seed VX_FUZZ_SEED. Run it under `make B=build/asan SAN=address,undefined` as well.
+/* The JSON reader under random damage: VX_FUZZ_ROUNDS documents (200,000), seed VX_FUZZ_SEED. Run
+ * it under `make B=build/asan SAN=address,undefined` as well.
  *
- * What must hold: what is accepted is written in a form that is accepted again and written the same; what is JSON is JSONC with the same value; an error names a
- * line and column inside the text. */
+ * What must hold: what is accepted is written in a form that is accepted again and written the
+ * same; what is JSON is JSONC with the same value; an error names a line and column inside the
+ * text. */
 #include "vxtest.h"
 
 #include "vx/assert.h"
@@ -11,7 +13,8 @@
 
 static uint64_t rng;
 
-static uint32_t below(uint32_t n) /* xorshift64 (Marsaglia 2003): repeatable, good enough to damage texts with */
+static uint32_t below(
+	uint32_t n) /* xorshift64 (Marsaglia 2003): repeatable, good enough to damage texts with */
 {
 	rng ^= rng << 13;
 	rng ^= rng >> 7;
@@ -25,8 +28,9 @@ static const char *const docs[] = {
 	"  {\"k\" : \"v\" , // one\n \"n\":\r\n[ 12345678901234567890 , /* two */ -9223372036854775808, ]}\n",
 	"\"\xc3\xa4\xff\"",
 };
-static const char *const bits[] = {"{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "0", "1", "-", ".", "e", "E+", "true", "null", "NaN", " ", "\n",
-	"\t", "//", "/*", "*/", "\x1f", "'", "\xef\xbb\xbf", "\\u0000", "\\ud800", "9223372036854775808", "{\"", "\":"};
+static const char *const bits[] = {"{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "0", "1", "-",
+	".", "e", "E+", "true", "null", "NaN", " ", "\n", "\t", "//", "/*", "*/", "\x1f", "'",
+	"\xef\xbb\xbf", "\\u0000", "\\ud800", "9223372036854775808", "{\"", "\":"};
 
 static void damaged(struct vx_buf *b)
 {
@@ -53,7 +57,8 @@ static void damaged(struct vx_buf *b)
 	}
 }
 
-/* The canonical text, or NULL when it was refused. The text is handed over in a block of exactly its size, so that a sanitizer sees a read beyond. */
+/* The canonical text, or NULL when it was refused. The text is handed over in a block of exactly
+ * its size, so that a sanitizer sees a read beyond. */
 static const char *canonical(const char *text, size_t n, int flags, struct vx_buf *out)
 {
 	struct vx_json *v = NULL;

@@ -1,5 +1,6 @@
-/* The parsers of keys under random damage: VX_FUZZ_ROUNDS rounds of each (300,000), seed VX_FUZZ_SEED. Run it under `make B=build/asan SAN=address,undefined` as
- * well. make check runs a few rounds of the same (tests/unit/test_key_parsers.c). */
+/* The parsers of keys under random damage: VX_FUZZ_ROUNDS rounds of each (300,000), seed
+ * VX_FUZZ_SEED. Run it under `make B=build/asan SAN=address,undefined` as well. make check runs a
+ * few rounds of the same (tests/unit/test_key_parsers.c). */
 #include "keyfuzz.h"
 
 static void rounds(void **state)

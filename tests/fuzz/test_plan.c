@@ -1,5 +1,7 @@
-/* Planning's parsers under a great deal of damage: VX_FUZZ_ROUNDS (300,000). See planfuzz.h. With -DVX_LIBFUZZER this file is a libFuzzer target instead:
- *   clang -g -fsanitize=fuzzer,address,undefined -DVX_LIBFUZZER -D_GNU_SOURCE -Iinclude tests/fuzz/test_plan.c build/asan/libvx.a -ljson-c -lyaml ... */
+/* Planning's parsers under a great deal of damage: VX_FUZZ_ROUNDS (300,000). See planfuzz.h. With
+ * -DVX_LIBFUZZER this file is a libFuzzer target instead:
+ *   clang -g -fsanitize=fuzzer,address,undefined -DVX_LIBFUZZER -D_GNU_SOURCE -Iinclude
+ *   tests/fuzz/test_plan.c build/asan/libvx.a -ljson-c -lyaml ... */
 #ifdef VX_LIBFUZZER
 #include "planfuzz.h"
 

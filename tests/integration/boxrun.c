@@ -3,11 +3,15 @@
  *   boxrun [-r RESULTS] SPEC.json
  *
  * SPEC is one task or an array of tasks, run one after the other by one box host:
- *   { "root", "project", "command" or "argv", "env": {}, "cwd", "home", "nested": [], "stores": [], "record": dir, "packages": [{name, dir, keyed}],
- *     "narrow", "weaker", "read": [], "write": [], "network", "unixSockets": true|[], "devices": [], "pty", "gitConfig", "weakerWhenNested",
+ *   { "root", "project", "command" or "argv", "env": {}, "cwd", "home", "nested": [], "stores": [],
+ *   "record": dir, "packages": [{name, dir, keyed}],
+ *     "narrow", "weaker", "read": [], "write": [], "network", "unixSockets": true|[], "devices":
+ *       [], "pty", "gitConfig", "weakerWhenNested",
  *     "signal": n, "after_ms": m (the signal is sent m ms after the start) }
- * A string "env:NAME" stands for that variable's value. {"sweep": dir} sweeps records. {"arm": true} asks for the verdict. The command's output is ours. RESULTS (default: descriptor 2) gets one JSON line per task. Exit: the last task's code,
- * 128 + its signal, 90 refused, 91 lost. VX_INIT names vx-init (default: beside this program's build). */
+ * A string "env:NAME" stands for that variable's value. {"sweep": dir} sweeps records. {"arm":
+ * true} asks for the verdict. The command's output is ours. RESULTS (default: descriptor 2) gets
+ * one JSON line per task. Exit: the last task's code, 128 + its signal, 90 refused, 91 lost.
+ * VX_INIT names vx-init (default: beside this program's build). */
 #include "vx/arena.h"
 #include "vx/box.h"
 #include "vx/buf.h"
@@ -72,7 +76,9 @@ static void fill_spec(struct vx_json *o, struct vx_sbx_spec *s)
 	struct vx_sbx_package *p = vx_arena_array(&arena, s->n_packages + 1, sizeof *p);
 	for (uint32_t i = 0; i < s->n_packages; i++) {
 		struct vx_json *k = vx_json_at(pk, i);
-		p[i] = (struct vx_sbx_package){.name = str(k, "name", "?"), .dir = str(k, "dir", "?"), .keyed = flag(k, "keyed")};
+		p[i] = (struct vx_sbx_package){.name = str(k, "name", "?"),
+			.dir = str(k, "dir", "?"),
+			.keyed = flag(k, "keyed")};
 	}
 	s->packages = p;
 	s->decl.read = strs(o, "read");
@@ -104,7 +110,8 @@ static void fill_desc(struct vx_json *o, struct vx_task_desc *d)
 		vx_strlist_add(&env, &arena, vx_arena_printf(&arena, "PATH=%s", getenv("PATH")));
 	vx_strlist_add(&env, &arena, vx_arena_printf(&arena, "HOME=%s", d->sandbox.home));
 	for (struct vx_json_iter it = vx_json_iter(e); e && vx_json_next(&it);)
-		vx_strlist_add(&env, &arena, vx_arena_printf(&arena, "%s=%s", it.key, vx_json_str(it.val)));
+		vx_strlist_add(&env, &arena,
+			vx_arena_printf(&arena, "%s=%s", it.key, vx_json_str(it.val)));
 	d->env = vx_strlist_done(&env);
 }
 
@@ -139,7 +146,8 @@ static int wait_end(struct vx_box *box, struct vx_json *o, int results)
 	for (;;) {
 		int r = vx_box_next(box, &kind, &d);
 		if (r == 1 && kind == VX_BOX_STARTED && sig)
-			due = vx_now_ns() + (uint64_t)vx_json_int(vx_json_get(o, "after_ms")) * 1000000;
+			due = vx_now_ns() +
+			      (uint64_t)vx_json_int(vx_json_get(o, "after_ms")) * 1000000;
 		if (r == 1 && kind != VX_BOX_STARTED)
 			break;
 		if (r == 1)
@@ -175,7 +183,8 @@ static int run_one(struct vx_box *box, struct vx_json *o, int results)
 	if (r == 0)
 		return wait_end(box, o, results);
 	struct vx_done done = {.end = VX_END_REFUSED};
-	snprintf(done.text, sizeof done.text, "%s%s%s%s", err.what, err.fix[0] ? " (" : "", err.fix, err.fix[0] ? ")" : "");
+	snprintf(done.text, sizeof done.text, "%s%s%s%s", err.what, err.fix[0] ? " (" : "", err.fix,
+		err.fix[0] ? ")" : "");
 	report(results, arm ? VX_BOX_ARMED : VX_BOX_REFUSED, &done);
 	return 90;
 }
@@ -191,19 +200,25 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "-boxhost"))
 		return vx_boxhost_main(argc, argv);
 	while ((c = getopt(argc, argv, "r:")) != -1)
-		if (c == 'r' && (results = vx_open(AT_FDCWD, optarg, O_WRONLY | O_CREAT | O_APPEND, 0666)) < 0)
+		if (c == 'r' && (results = vx_open(AT_FDCWD, optarg, O_WRONLY | O_CREAT | O_APPEND,
+					 0666)) < 0)
 			return 2;
 	if (optind >= argc || vx_read_file(AT_FDCWD, argv[optind], &text) < 0 ||
-		vx_json_parse(text.data, text.len, VX_JSON_COMMENTS, argv[optind], &spec, &err) < 0) {
+		vx_json_parse(text.data, text.len, VX_JSON_COMMENTS, argv[optind], &spec, &err) <
+			0) {
 		fprintf(stderr, "boxrun: no spec: %s\n", err.what);
 		return 2;
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (vx_readlink(AT_FDCWD, "/proc/self/exe", exe, sizeof exe) < 0 || !(slash = strrchr(exe, '/')))
+	if (vx_readlink(AT_FDCWD, "/proc/self/exe", exe, sizeof exe) < 0 ||
+		!(slash = strrchr(exe, '/')))
 		return 2;
-	const char *init = getenv("VX_INIT") ? getenv("VX_INIT") : vx_arena_printf(&arena, "%.*s/vx-init", (int)(slash - exe), exe);
+	const char *init = getenv("VX_INIT") ? getenv("VX_INIT")
+					     : vx_arena_printf(&arena, "%.*s/vx-init",
+						       (int)(slash - exe), exe);
 	struct vx_box_opts opts = {
-		.bwrap_path = vx_which("bwrap", getenv("PATH"), bwrap) == 0 ? bwrap : NULL, .init_fd = vx_open(AT_FDCWD, init, O_RDONLY, 0)};
+		.bwrap_path = vx_which("bwrap", getenv("PATH"), bwrap) == 0 ? bwrap : NULL,
+		.init_fd = vx_open(AT_FDCWD, init, O_RDONLY, 0)};
 	struct vx_box *box;
 	vx_box_new(&opts, &box);
 	bool many = vx_json_type(spec) == VX_JSON_ARRAY;

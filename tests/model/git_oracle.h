@@ -1,8 +1,11 @@
-/* git as the oracle: a random worktree, random edits, and after each one our list of files against what git says.
+/* git as the oracle: a random worktree, random edits, and after each one our list of files against
+ * what git says.
  *
- * Compared after every step: the set of files (tracked ones on disk, untracked ones not ignored), which tracked ones differ from the index, every id with
- * the bytes on disk and with git hash-object; a random directory listed alone with its part of the whole, also later, when the tree has
- * changed under a source that is open; now and then ignored paths with git check-ignore. The seed of a failure is printed: VX_SEED=N VX_STEPS=N repeat it. */
+ * Compared after every step: the set of files (tracked ones on disk, untracked ones not ignored),
+ * which tracked ones differ from the index, every id with the bytes on disk and with git
+ * hash-object; a random directory listed alone with its part of the whole, also later, when the
+ * tree has changed under a source that is open; now and then ignored paths with git check-ignore.
+ * The seed of a failure is printed: VX_SEED=N VX_STEPS=N repeat it. */
 #ifndef GIT_ORACLE_H
 #define GIT_ORACLE_H
 
@@ -28,8 +31,9 @@ struct go {
 	char *memory; /* what was remembered */
 	size_t memory_n;
 	bool attributes; /* edits of attributes too; other seeds compare what has changed instead */
-	bool plain;      /* only edits of the worktree itself, not of what is read when a source is opened */
-	char last[256];  /* the last edit, for messages */
+	/* only edits of the worktree itself, not of what is read when a source is opened */
+	bool plain;
+	char last[256]; /* the last edit, for messages */
 };
 
 #include "git_oracle_edit.h"
@@ -37,8 +41,9 @@ struct go {
 /* What git says, as one sorted list of lines "path" (workspace-relative). */
 struct go_want {
 	struct vx_arena a;
-	struct vx_strlist files;   /* what should be listed */
-	struct vx_strlist changed; /* tracked files that differ from the index, of those that can be judged */
+	struct vx_strlist files; /* what should be listed */
+	/* tracked files that differ from the index, of those that can be judged */
+	struct vx_strlist changed;
 	struct vx_strlist judged;  /* tracked files whose difference can be judged */
 	struct vx_strlist entries; /* "mode id" of each in judged, same order */
 };
@@ -67,9 +72,13 @@ static bool go_ask_nested(struct go *g, struct go_want *w, const char *full, int
 {
 	char dot[PATH_MAX];
 	snprintf(dot, sizeof dot, "%s/.git", full);
-	if (access(go_abs(g, dot), F_OK) == 0 && depth < 8 && go_git_in(g, full, (const char *const[]){"rev-parse", "--show-toplevel", NULL}) == 0) {
+	if (access(go_abs(g, dot), F_OK) == 0 && depth < 8 &&
+		go_git_in(g, full, (const char *const[]){"rev-parse", "--show-toplevel", NULL}) ==
+			0) {
 		char *nl = strchr(vx_buf_str(&g->out), '\n');
-		if (nl && strncmp(vx_buf_str(&g->out), go_abs(g, full), (size_t)(nl - vx_buf_str(&g->out))) == 0 &&
+		if (nl &&
+			strncmp(vx_buf_str(&g->out), go_abs(g, full),
+				(size_t)(nl - vx_buf_str(&g->out))) == 0 &&
 			strlen(go_abs(g, full)) == (size_t)(nl - vx_buf_str(&g->out)))
 			return go_ask(g, w, full, depth + 1);
 	}
@@ -82,9 +91,10 @@ static bool go_ask(struct go *g, struct go_want *w, const char *sub, int depth)
 	struct vx_strlist nested = {0};
 	struct vx_map status = {0};
 	if (go_git_in(g, sub,
-		    (const char *const[]){"-c", "core.quotePath=false", "status", "--porcelain=v2", "-z", "-uall", "--ignore-submodules=none",
-			    "--no-renames", NULL}) != 0)
-		return false; /* a submodule whose repository is broken: git gives up, we list its files */
+		    (const char *const[]){"-c", "core.quotePath=false", "status", "--porcelain=v2",
+			    "-z", "-uall", "--ignore-submodules=none", "--no-renames", NULL}) != 0)
+		/* a submodule whose repository is broken: git gives up, we list its files */
+		return false;
 	char *text = vx_arena_dup(&w->a, vx_buf_str(&g->out), g->out.len + 1);
 	for (char *p = text; p < text + g->out.len; p += strlen(p) + 1) {
 		if (p[0] == '?') {
@@ -94,16 +104,21 @@ static bool go_ask(struct go *g, struct go_want *w, const char *sub, int depth)
 			if (path[n - 1] == '/' && go_left_out(inside, false)) {
 				continue;
 			} else if (path[n - 1] == '/') {
-				vx_strlist_add(&nested, &w->a, vx_arena_printf(&w->a, "%s%.*s", prefix, (int)n - 1, path));
-			} else if (!go_left_out(vx_arena_printf(&w->a, "%s%s", prefix, path), false)) {
-				vx_strlist_add(&w->files, &w->a, vx_arena_printf(&w->a, "%s%s", prefix, path));
+				vx_strlist_add(&nested, &w->a,
+					vx_arena_printf(&w->a, "%s%.*s", prefix, (int)n - 1, path));
+			} else if (!go_left_out(
+					   vx_arena_printf(&w->a, "%s%s", prefix, path), false)) {
+				vx_strlist_add(&w->files, &w->a,
+					vx_arena_printf(&w->a, "%s%s", prefix, path));
 			}
 			continue;
 		}
-		const char *path = p; /* "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path" */
+		const char *path = p; /* "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2
+					 h3 path" */
 		for (int i = p[0] == 'u' ? 10 : 8; i; i--)
 			path = strchr(path, ' ') + 1;
-		vx_map_set(&status, path, strlen(path), p[0] == 'u' ? 1000 : (uint32_t)(unsigned char)p[3]);
+		vx_map_set(&status, path, strlen(path),
+			p[0] == 'u' ? 1000 : (uint32_t)(unsigned char)p[3]);
 	}
 	if (go_git_in(g, sub, (const char *const[]){"ls-files", "-z", "-s", "-v", NULL}) != 0)
 		fail_msg("step %u: git ls-files failed", g->step);
@@ -123,7 +138,9 @@ static bool go_ask(struct go *g, struct go_want *w, const char *sub, int depth)
 		if (p[0] != 'H' || y == 1000 || y == 'A' || depth)
 			continue; /* assumed, skipped, in conflict, intended: not to be judged */
 		vx_strlist_add(&w->judged, &w->a, full);
-		vx_strlist_add(&w->entries, &w->a, vx_arena_printf(&w->a, "%.6s %.*s", p + 2, (int)strcspn(p + 9, " "), p + 9));
+		vx_strlist_add(&w->entries, &w->a,
+			vx_arena_printf(
+				&w->a, "%.6s %.*s", p + 2, (int)strcspn(p + 9, " "), p + 9));
 		if (y != VX_MAP_NONE && y != '.')
 			vx_strlist_add(&w->changed, &w->a, full);
 	}
@@ -134,14 +151,16 @@ static bool go_ask(struct go *g, struct go_want *w, const char *sub, int depth)
 	return all;
 }
 
-__attribute__((format(printf, 2, 3), noreturn)) static void go_fail(struct go *g, const char *fmt, ...)
+__attribute__((format(printf, 2, 3), noreturn)) static void go_fail(
+	struct go *g, const char *fmt, ...)
 {
 	char text[2048];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "# VX_STEPS=%u, last edit: %s, tree kept in %s\n", g->step, g->last, g->top);
+	fprintf(stderr, "# VX_STEPS=%u, last edit: %s, tree kept in %s\n", g->step, g->last,
+		g->top);
 	fail_msg("step %u: %s", g->step, text);
 	abort();
 }
@@ -166,8 +185,10 @@ static void go_compare_ids(struct go *g, struct vx_source *s, struct vx_files *t
 		struct vx_file now = {0}, *f = t->v[i];
 		if (vx_identity_take(vx_source_fd(s), f->path, vx_source_kind(s), true, &now) < 0)
 			go_fail(g, "\"%s\" cannot be read", f->path);
-		if (f->has_oid && (memcmp(&f->oid, &now.oid, sizeof now.oid) != 0 || (f->mode ^ now.mode) & 0170000))
-			go_fail(g, "\"%s\" has a wrong id%s", f->path, f->hashed ? " from memory" : " from the index");
+		if (f->has_oid && (memcmp(&f->oid, &now.oid, sizeof now.oid) != 0 ||
+					  (f->mode ^ now.mode) & 0170000))
+			go_fail(g, "\"%s\" has a wrong id%s", f->path,
+				f->hashed ? " from memory" : " from the index");
 		if (!f->has_oid) {
 			f->oid = now.oid;
 			f->has_oid = f->hashed = true;
@@ -196,7 +217,8 @@ static void go_compare_hashes(struct go *g, const struct vx_files *t)
 		fputs("\"\n", f);
 	}
 	assert_int_equal(fclose(f), 0);
-	snprintf(cmd, sizeof cmd, "cd '%s' && git hash-object --no-filters --stdin-paths <'%s'", g->repo, list);
+	snprintf(cmd, sizeof cmd, "cd '%s' && git hash-object --no-filters --stdin-paths <'%s'",
+		g->repo, list);
 	if (vxt_sh(cmd, &out) != 0)
 		go_fail(g, "git hash-object failed");
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -223,9 +245,11 @@ static void go_compare_changed(struct go *g, struct vx_files *t, struct go_want 
 			vx_hex(f->oid.b, f->oid.n, hex);
 			snprintf(text, sizeof text, "%06o %s", f->mode, hex);
 		}
-		bool ours = strcmp(text, w->entries.v[i]) != 0, gits = vx_map_gets(&set, w->judged.v[i]) != VX_MAP_NONE;
+		bool ours = strcmp(text, w->entries.v[i]) != 0,
+		     gits = vx_map_gets(&set, w->judged.v[i]) != VX_MAP_NONE;
 		if (ours != gits)
-			go_fail(g, "\"%s\" is %schanged for git: index %s, disk %s", w->judged.v[i], gits ? "" : "not ", w->entries.v[i], text);
+			go_fail(g, "\"%s\" is %schanged for git: index %s, disk %s", w->judged.v[i],
+				gits ? "" : "not ", w->entries.v[i], text);
 	}
 	vx_map_free(&set);
 }
@@ -239,7 +263,8 @@ static void go_drop_modules(struct vx_files *t)
 	t->n = kept;
 }
 
-static void go_compare_part(struct go *g, struct vx_source *s, const char *dir, const struct vx_files *all)
+static void go_compare_part(
+	struct go *g, struct vx_source *s, const char *dir, const struct vx_files *all)
 {
 	struct vx_arena a = {0};
 	struct vx_files part = {0};
@@ -251,12 +276,16 @@ static void go_compare_part(struct go *g, struct vx_source *s, const char *dir, 
 	vx_files_below(all, dir, &lo, &hi);
 	struct vx_file *self = *dir ? vx_files_find(all, dir) : NULL;
 	if (part.n != hi - lo + (self != NULL))
-		go_fail(g, "part \"%s\" holds %u files, the whole %u there", dir, part.n, hi - lo + (self != NULL));
+		go_fail(g, "part \"%s\" holds %u files, the whole %u there", dir, part.n,
+			hi - lo + (self != NULL));
 	for (uint32_t i = 0; i < part.n; i++) {
-		const struct vx_file *f = part.v[i], *in_all = self && i == 0 ? self : all->v[lo + i - (self != NULL)];
+		const struct vx_file *f = part.v[i],
+				     *in_all = self && i == 0 ? self
+							      : all->v[lo + i - (self != NULL)];
 		if (strcmp(f->path, in_all->path) != 0)
 			go_fail(g, "part \"%s\": \"%s\"", dir, f->path);
-		if (f->has_oid && in_all->has_oid && memcmp(&f->oid, &in_all->oid, sizeof f->oid) != 0)
+		if (f->has_oid && in_all->has_oid &&
+			memcmp(&f->oid, &in_all->oid, sizeof f->oid) != 0)
 			go_fail(g, "part \"%s\": \"%s\" has another id", dir, f->path);
 	}
 	vx_files_free(&part);
@@ -264,7 +293,8 @@ static void go_compare_part(struct go *g, struct vx_source *s, const char *dir, 
 }
 
 /* What is proven to be listed as at first must be. */
-static void go_compare_same(struct go *g, struct vx_source *s, const char *dir, const struct vx_files *first, const struct vx_files *now)
+static void go_compare_same(struct go *g, struct vx_source *s, const char *dir,
+	const struct vx_files *first, const struct vx_files *now)
 {
 	uint32_t lo, hi, lo_now, hi_now;
 	int same = vx_source_same(s, dir);
@@ -275,19 +305,23 @@ static void go_compare_same(struct go *g, struct vx_source *s, const char *dir, 
 	if (same != VX_SAME) {
 		if (same == VX_SAME_GONE && vx_files_find(now, dir))
 			go_fail(g, "\"%s\" was said to be gone", dir);
-		if (hi_now > lo_now || (same == VX_SAME_FILE && vx_files_find(first, dir) && !vx_files_find(now, dir)))
+		if (hi_now > lo_now || (same == VX_SAME_FILE && vx_files_find(first, dir) &&
+					       !vx_files_find(now, dir)))
 			go_fail(g, "\"%s\" was said to be a file that is listed as before", dir);
 		return;
 	}
 	g->proven++;
 	if (hi - lo != hi_now - lo_now)
-		go_fail(g, "\"%s\" was said to hold the same, and holds %u files in place of %u", dir, hi_now - lo_now, hi - lo);
+		go_fail(g, "\"%s\" was said to hold the same, and holds %u files in place of %u",
+			dir, hi_now - lo_now, hi - lo);
 	for (uint32_t i = 0; i < hi - lo; i++)
 		if (strcmp(first->v[lo + i]->path, now->v[lo_now + i]->path) != 0)
-			go_fail(g, "\"%s\" was said to hold the same, and holds \"%s\"", dir, now->v[lo_now + i]->path);
+			go_fail(g, "\"%s\" was said to hold the same, and holds \"%s\"", dir,
+				now->v[lo_now + i]->path);
 }
 
-/* A source that stays open while the tree changes, as in a run: what it lists then is what one opened then lists. */
+/* A source that stays open while the tree changes, as in a run: what it lists then is what one
+ * opened then lists. */
 static void go_compare_later(struct go *g, struct vx_source *s, const struct vx_files *first)
 {
 	g->plain = true;
@@ -300,7 +334,8 @@ static void go_compare_later(struct go *g, struct vx_source *s, const struct vx_
 			go_edit(g);
 		if (go_rand(g, 2))
 			go_edit_ignore(g);
-		if (vx_source_open(g->repo, 1, NULL, &fresh, &err) < 0 || vx_source_list(fresh, "", &a, &t, &err) < 0)
+		if (vx_source_open(g->repo, 1, NULL, &fresh, &err) < 0 ||
+			vx_source_list(fresh, "", &a, &t, &err) < 0)
 			go_fail(g, "later: %s", err.what);
 		go_drop_modules(&t);
 		for (int i = 0; i < 6 && strcmp(vx_source_why(fresh), "index") == 0; i++) {
@@ -319,7 +354,9 @@ static void go_compare_later(struct go *g, struct vx_source *s, const struct vx_
 static bool go_in_nested(struct go *g, const char *p)
 {
 	char dir[512], dot[600];
-	snprintf(dir, sizeof dir, "%s/", p); /* itself too: what is listed by its own index is not ignored, whatever a rule of the outer one says */
+	/* itself too: what is listed by its own index is not ignored, whatever a rule of the outer
+	 * one says */
+	snprintf(dir, sizeof dir, "%s/", p);
 	for (char *slash; (slash = strrchr(dir, '/')) != NULL;) {
 		*slash = '\0';
 		snprintf(dot, sizeof dot, "%s/.git", dir);
@@ -371,7 +408,8 @@ static void go_check(struct go *g)
 	go_compare_ids(g, s, &t);
 	go_compare_hashes(g, &t);
 	bool strict = GO_GIT(g, "config", "--get-regexp", "^core\\.(trustctime|checkstat)$") != 0 ||
-		      (!strstr(vx_buf_str(&g->out), "trustctime false") && !strstr(vx_buf_str(&g->out), "minimal"));
+		      (!strstr(vx_buf_str(&g->out), "trustctime false") &&
+			      !strstr(vx_buf_str(&g->out), "minimal"));
 	if (strict && !g->attributes && answered)
 		go_compare_changed(g, &t, &w);
 	if (go_rand(g, 2))
@@ -426,7 +464,8 @@ VXT_UNUSED static void go_fixed(const char *script)
 	struct go g;
 	char cmd[4096];
 	go_open(&g, 1);
-	g.attributes = strstr(script, "attributes") != NULL; /* with them git and we differ on what has changed */
+	/* with them git and we differ on what has changed */
+	g.attributes = strstr(script, "attributes") != NULL;
 	snprintf(cmd, sizeof cmd, "cd '%s' && { %s; } >/dev/null 2>&1", g.repo, script);
 	assert_int_equal(vxt_sh(cmd, NULL), 0);
 	for (int way = 0; way < 2; way++) {

@@ -7,7 +7,8 @@ static uint32_t go_rand(struct go *g, uint32_t n)
 	return (uint32_t)(g->rng >> 20) % n;
 }
 
-static int go_mem_get(void *self, const char *space, const void *key, size_t n, struct vx_arena *a, void **ret, size_t *ret_n)
+static int go_mem_get(void *self, const char *space, const void *key, size_t n, struct vx_arena *a,
+	void **ret, size_t *ret_n)
 {
 	struct go *g = self;
 	(void)space, (void)key, (void)n;
@@ -18,7 +19,8 @@ static int go_mem_get(void *self, const char *space, const void *key, size_t n, 
 	return 0;
 }
 
-static int go_mem_put(void *self, const char *space, const void *key, size_t n, const void *val, size_t val_n)
+static int go_mem_put(
+	void *self, const char *space, const void *key, size_t n, const void *val, size_t val_n)
 {
 	struct go *g = self;
 	(void)space, (void)key, (void)n;
@@ -52,21 +54,24 @@ static int go_git_in(struct go *g, const char *sub, const char *const *args)
 
 static const char *go_pick_dir(struct go *g)
 {
-	static const char *const dirs[] = {"", "a", "a/b", "a/b/c", "src", "src/[id]", "build", "build/out", "lib.d", "lib", "x y", "node_modules/m",
-		"a/node_modules", ".hid", "sub", "sub/in", "deep/er/still", "\xc3\xa9"};
+	static const char *const dirs[] = {"", "a", "a/b", "a/b/c", "src", "src/[id]", "build",
+		"build/out", "lib.d", "lib", "x y", "node_modules/m", "a/node_modules", ".hid",
+		"sub", "sub/in", "deep/er/still", "\xc3\xa9"};
 	return dirs[go_rand(g, sizeof dirs / sizeof *dirs)];
 }
 
 /* A random path below the repository (static buffers). */
 static const char *go_pick(struct go *g)
 {
-	static const char *const names[] = {"f", "g.c", "h.o", "x.log", "keep.log", "build", "lib", "-dash", "sp ace", "new\nline", "\xff\xfe",
-		"\xc3\xbc.txt", ".env", "crlf.txt", "README.md", "a", "[id]", "sub", "t.tmp", "f~"};
+	static const char *const names[] = {"f", "g.c", "h.o", "x.log", "keep.log", "build", "lib",
+		"-dash", "sp ace", "new\nline", "\xff\xfe", "\xc3\xbc.txt", ".env", "crlf.txt",
+		"README.md", "a", "[id]", "sub", "t.tmp", "f~"};
 	static char ring[4][512];
 	static unsigned at;
 	char *p = ring[at++ % 4];
 	const char *d = go_pick_dir(g);
-	snprintf(p, 512, "%s%s%s", d, *d ? "/" : "", names[go_rand(g, sizeof names / sizeof *names)]);
+	snprintf(p, 512, "%s%s%s", d, *d ? "/" : "",
+		names[go_rand(g, sizeof names / sizeof *names)]);
 	return p;
 }
 
@@ -89,7 +94,8 @@ static void go_mkdirs(struct go *g, const char *rel)
 static void go_write(struct go *g, const char *rel, const char *text)
 {
 	go_mkdirs(g, rel);
-	int fd = open(go_abs(g, rel), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+	int fd = open(go_abs(g, rel),
+		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 	if (fd >= 0) {
 		assert_int_equal(vx_write_full(fd, text, strlen(text)), 0);
 		close(fd);
@@ -98,19 +104,23 @@ static void go_write(struct go *g, const char *rel, const char *text)
 
 static const char *go_content(struct go *g)
 {
-	static const char *const texts[] = {"1\n", "2\n", "", "a\r\nb\r\n", "a\nb\n", "longer text\n", "$Id$\n", "3\n"};
+	static const char *const texts[] = {
+		"1\n", "2\n", "", "a\r\nb\r\n", "a\nb\n", "longer text\n", "$Id$\n", "3\n"};
 	return texts[go_rand(g, sizeof texts / sizeof *texts)];
 }
 
 static void go_rules(struct go *g, char *text, size_t cap)
 {
-	static const char *const rules[] = {"*.o", "*.log", "!keep.log", "build/", "/build", "a/b", "lib*", "!lib.d", "**/c", "c/**", "a/**/f", "f",
-		"!f", "\\#x", "\\!y", "trail \\ ", "trail   ", "[fg]", "[!a]*.c", "?.c", "src/[id]", "src/\\[id\\]", "*", "!*/", "!*.c", "/a/*",
-		"node_modules", "sub/", "x y/", "**/er/**", "ab**/c", "*.t?p", "\xff*", "\xc3\xbc.txt", "[[:alpha:]]", "*~", "#comment", "/", "!",
-		"**", "a*/b", "d**r/still", "README.md\r", "dee?/*r", "de*/**/f", "[a-", "src/**"};
+	static const char *const rules[] = {"*.o", "*.log", "!keep.log", "build/", "/build", "a/b",
+		"lib*", "!lib.d", "**/c", "c/**", "a/**/f", "f", "!f", "\\#x", "\\!y", "trail \\ ",
+		"trail   ", "[fg]", "[!a]*.c", "?.c", "src/[id]", "src/\\[id\\]", "*", "!*/",
+		"!*.c", "/a/*", "node_modules", "sub/", "x y/", "**/er/**", "ab**/c", "*.t?p",
+		"\xff*", "\xc3\xbc.txt", "[[:alpha:]]", "*~", "#comment", "/", "!", "**", "a*/b",
+		"d**r/still", "README.md\r", "dee?/*r", "de*/**/f", "[a-", "src/**"};
 	*text = '\0';
 	for (uint32_t n = 1 + go_rand(g, 4); n; n--)
-		snprintf(text + strlen(text), cap - strlen(text), "%s\n", rules[go_rand(g, sizeof rules / sizeof *rules)]);
+		snprintf(text + strlen(text), cap - strlen(text), "%s\n",
+			rules[go_rand(g, sizeof rules / sizeof *rules)]);
 	if (go_rand(g, 6) == 0 && *text)
 		text[strlen(text) - 1] = '\0';
 }
@@ -144,20 +154,23 @@ static void go_edit_ignore(struct go *g)
 
 static void go_edit_attributes(struct go *g)
 {
-	static const char *const lines[] = {"* text=auto\n", "*.c text eol=crlf\n", "*.txt -text\n", "* binary\n", "*.md ident\n",
-		"[attr]mine text\n* mine\n", "f filter=none\n", "\"sp ace\" text\n", ""};
+	static const char *const lines[] = {"* text=auto\n", "*.c text eol=crlf\n", "*.txt -text\n",
+		"* binary\n", "*.md ident\n", "[attr]mine text\n* mine\n", "f filter=none\n",
+		"\"sp ace\" text\n", ""};
 	char rel[256];
 	const char *d = go_pick_dir(g);
 	snprintf(rel, sizeof rel, "%s%s.gitattributes", d, *d ? "/" : "");
 	if (go_rand(g, 3) == 0)
 		unlink(go_abs(g, rel));
 	else
-		go_write(g, g->plain || go_rand(g, 6) ? rel : ".git/info/attributes", lines[go_rand(g, sizeof lines / sizeof *lines)]);
+		go_write(g, g->plain || go_rand(g, 6) ? rel : ".git/info/attributes",
+			lines[go_rand(g, sizeof lines / sizeof *lines)]);
 }
 
 static void go_edit_times(struct go *g, const char *p)
 {
-	struct timespec ts[2] = {{.tv_sec = 1600000000 + go_rand(g, 3)}, {.tv_sec = 1600000000 + go_rand(g, 3), .tv_nsec = go_rand(g, 2) * 5}};
+	struct timespec ts[2] = {{.tv_sec = 1600000000 + go_rand(g, 3)},
+		{.tv_sec = 1600000000 + go_rand(g, 3), .tv_nsec = go_rand(g, 2) * 5}};
 	if (go_rand(g, 2))
 		ts[1].tv_nsec = UTIME_NOW;
 	utimensat(AT_FDCWD, go_abs(g, p), ts, AT_SYMLINK_NOFOLLOW);
@@ -203,7 +216,8 @@ static void go_edit_nested(struct go *g)
 	case 3:
 		GO_GIT(g, "init", "-q", d);
 		go_git_in(g, d, (const char *const[]){"add", "-A", ".", NULL});
-		go_git_in(g, d, (const char *const[]){"commit", "-q", "--allow-empty", "-m", "x", NULL});
+		go_git_in(g, d,
+			(const char *const[]){"commit", "-q", "--allow-empty", "-m", "x", NULL});
 		GO_GIT(g, "add", "--", d); /* a gitlink, unless there are tracked files below */
 		break;
 	default:
@@ -219,7 +233,8 @@ static void go_edit_swap(struct go *g)
 	if (!*d)
 		return;
 	switch (go_rand(g, 4)) {
-	case 0: /* a directory becomes a link to itself under another name: every stat below stays equal */
+	case 0: /* a directory becomes a link to itself under another name: every stat below stays
+		   equal */
 		if (rename(go_abs(g, d), go_abs(g, rel)) == 0) {
 			const char *slash = strrchr(rel, '/');
 			snprintf(target, sizeof target, "%s", slash ? slash + 1 : rel);
@@ -242,13 +257,16 @@ static void go_edit_swap(struct go *g)
 
 static void go_edit_index(struct go *g, const char *p)
 {
-	static const char *const flags[] = {"--assume-unchanged", "--no-assume-unchanged", "--skip-worktree", "--no-skip-worktree", "--force-remove"};
+	static const char *const flags[] = {"--assume-unchanged", "--no-assume-unchanged",
+		"--skip-worktree", "--no-skip-worktree", "--force-remove"};
 	switch (go_rand(g, 10)) {
 	case 0:
-		GO_GIT(g, "update-index", "--index-version", (const char *const[]){"2", "3", "4"}[go_rand(g, 3)]);
+		GO_GIT(g, "update-index", "--index-version",
+			(const char *const[]){"2", "3", "4"}[go_rand(g, 3)]);
 		break;
 	case 1:
-		GO_GIT(g, "update-index", go_rand(g, 2) ? "--untracked-cache" : "--no-untracked-cache");
+		GO_GIT(g, "update-index",
+			go_rand(g, 2) ? "--untracked-cache" : "--no-untracked-cache");
 		break;
 	case 2:
 		if (go_rand(g, 3) == 0)
@@ -264,7 +282,8 @@ static void go_edit_index(struct go *g, const char *p)
 		if (strchr(p, '\n') || GO_GIT(g, "hash-object", "-w", "--stdin") != 0)
 			break;
 		snprintf(line, sizeof line, "%.40s", vx_buf_str(&g->out));
-		snprintf(cmd, sizeof cmd, "cd '%s' && printf '100644 %s 1\\t%s\\n100644 %s 3\\t%s\\n' | git update-index --index-info 2>/dev/null",
+		snprintf(cmd, sizeof cmd,
+			"cd '%s' && printf '100644 %s 1\\t%s\\n100644 %s 3\\t%s\\n' | git update-index --index-info 2>/dev/null",
 			g->repo, line, p, line, p);
 		vxt_sh(cmd, NULL);
 		break;
@@ -276,9 +295,12 @@ static void go_edit_index(struct go *g, const char *p)
 
 static void go_edit_config(struct go *g)
 {
-	static const char *const pairs[][2] = {{"core.fileMode", "false"}, {"core.fileMode", "true"}, {"core.trustctime", "false"},
-		{"core.trustctime", "true"}, {"core.checkStat", "minimal"}, {"core.checkStat", "default"}, {"core.fileMode", "true"},
-		{"core.trustctime", "true"}, {"core.checkStat", "default"}, {"index.skipHash", "true"}};
+	static const char *const pairs[][2] = {{"core.fileMode", "false"},
+		{"core.fileMode", "true"}, {"core.trustctime", "false"},
+		{"core.trustctime", "true"}, {"core.checkStat", "minimal"},
+		{"core.checkStat", "default"}, {"core.fileMode", "true"},
+		{"core.trustctime", "true"}, {"core.checkStat", "default"},
+		{"index.skipHash", "true"}};
 	uint32_t i = go_rand(g, sizeof pairs / sizeof *pairs);
 	GO_GIT(g, "config", pairs[i][0], pairs[i][1]);
 }

@@ -1,5 +1,6 @@
-/* The core against a reference scheduler of a page: what each task's result must be, from the graph and the fates alone, whatever the timing was.
- * Worlds with servers, interrupts or policy `never` depend on timing and are left to the judge of tests/sim. */
+/* The core against a reference scheduler of a page: what each task's result must be, from the graph
+ * and the fates alone, whatever the timing was. Worlds with servers, interrupts or policy `never`
+ * depend on timing and are left to the judge of tests/sim. */
 #include "../sim/sim.h"
 
 struct expected {
@@ -39,7 +40,8 @@ static void reference(const struct sim *s, uint32_t i, struct expected *all)
 		uint32_t d = s->deps[i][k];
 
 		reference(s, d, all);
-		blocked |= s->o.policy == VX_CONTINUE_DEPS_OK && (all[d].result == VX_R_FAILED || all[d].result == VX_R_SKIPPED);
+		blocked |= s->o.policy == VX_CONTINUE_DEPS_OK &&
+			   (all[d].result == VX_R_FAILED || all[d].result == VX_R_SKIPPED);
 	}
 	enum vx_verdict first = s->in[i].verdict, late = s->fate[i].late;
 	bool good = !s->fate[i].damaged;

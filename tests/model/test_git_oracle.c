@@ -24,13 +24,17 @@ static void fixed_trees(void **state)
 {
 	(void)state;
 	/* a submodule whose repository is gone: git answers from the one around it, with "./" */
-	go_fixed("git init -q lib; git -C lib commit -q --allow-empty -m x; git add lib; rm -rf lib/.git; mkdir lib/.git; echo 1 >lib/f");
+	go_fixed(
+		"git init -q lib; git -C lib commit -q --allow-empty -m x; git add lib; rm -rf lib/.git; mkdir lib/.git; echo 1 >lib/f");
 	/* ids of the other kind where nothing is tracked yet */
 	go_fixed("rm -rf .git; git init -q --object-format=sha256 .; echo 1 >f");
 	/* the executable bit is not looked at: what is recorded stays, what is new is 0644 */
-	go_fixed("echo 1 >a; echo 1 >b; echo 1 >c; chmod +x a; git add a b; git config core.fileMode false; chmod +x b c; chmod -x a; echo 2 >>a");
-	go_fixed("echo 1 >a; chmod +x a; ln -s a b; git add a b; git config core.fileMode false; rm a b; ln -s x a; echo 1 >b; chmod +x b");
-	/* the index holds the id of converted bytes, and what converted them is no more: git says that nothing has changed */
+	go_fixed(
+		"echo 1 >a; echo 1 >b; echo 1 >c; chmod +x a; git add a b; git config core.fileMode false; chmod +x b c; chmod -x a; echo 2 >>a");
+	go_fixed(
+		"echo 1 >a; chmod +x a; ln -s a b; git add a b; git config core.fileMode false; rm a b; ln -s x a; echo 1 >b; chmod +x b");
+	/* the index holds the id of converted bytes, and what converted them is no more: git says
+	 * that nothing has changed */
 	go_fixed(
 		"echo '* text=auto' >.gitattributes; printf 'a\\r\\n' >f; touch -d 2020-01-01 f; git add .; : >.gitattributes; git add .gitattributes");
 	go_fixed(
@@ -41,6 +45,7 @@ static void fixed_trees(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(fixed_trees), cmocka_unit_test(random_edits)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fixed_trees), cmocka_unit_test(random_edits)};
 	return cmocka_run_group_tests_name("git_oracle", tests, NULL, NULL);
 }

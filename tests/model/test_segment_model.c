@@ -1,5 +1,6 @@
-/* Two processes, as it were, save, restore, prune and close on one store at random, while somebody damages it; a model says which keys must be restored, bit by bit,
- * which may be missing, and which must be. VX_MODEL_STEPS and VX_MODEL_SEED are for long runs. */
+/* Two processes, as it were, save, restore, prune and close on one store at random, while somebody
+ * damages it; a model says which keys must be restored, bit by bit, which may be missing, and which
+ * must be. VX_MODEL_STEPS and VX_MODEL_SEED are for long runs. */
 #include "segtest.h"
 
 #include "vx/assert.h"
@@ -11,7 +12,8 @@
 #define PROCESSES 2
 #define MOST_BYTES 200000
 
-enum state { ABSENT, SURE, UNSURE }; /* the last: what it needs was damaged. Somebody may have saved the same since */
+/* the last: what it needs was damaged. Somebody may have saved the same since */
+enum state { ABSENT, SURE, UNSURE };
 
 static struct {
 	struct lt t[PROCESSES]; /* one root */
@@ -42,7 +44,10 @@ static size_t bytes_of(uint32_t content, uint8_t *ret)
 {
 	unsigned s = content * 2654435761U + 1;
 	uint32_t kind = (uint32_t)rand_r(&s) % 10;
-	size_t n = (size_t)rand_r(&s) % (kind == 0 ? MOST_BYTES : kind < 4 ? 70000 : kind < 9 ? 6000 : 2);
+	size_t n = (size_t)rand_r(&s) % (kind == 0         ? MOST_BYTES
+						: kind < 4 ? 70000
+						: kind < 9 ? 6000
+							   : 2);
 	for (size_t i = 0; i < n; i++)
 		ret[i] = kind == 3 ? (uint8_t)(i / 1000) : (uint8_t)(rand_r(&s) >> 7);
 	return n;
@@ -58,7 +63,8 @@ static void write_outputs(uint32_t content)
 	int fd = vx_open(AT_FDCWD, path, O_WRONLY | O_CREAT, 0644);
 	assert_int_equal(vx_write_full(fd, b, n), 0);
 	/* the same bytes at the same time are the same artifact */
-	assert_int_equal(futimens(fd, (struct timespec[2]){{.tv_sec = 1000000}, {.tv_sec = 1000000}}), 0);
+	assert_int_equal(
+		futimens(fd, (struct timespec[2]){{.tv_sec = 1000000}, {.tv_sec = 1000000}}), 0);
 	vx_close(fd);
 }
 
@@ -154,7 +160,8 @@ static void do_prune(struct lt *t)
 			m.state[k] = ABSENT;
 }
 
-/* One process prunes while another saves what is to stay; a save that wanted to use again what is being pruned may fail. */
+/* One process prunes while another saves what is to stay; a save that wanted to use again what is
+ * being pruned may fail. */
 static void do_prune_beside(struct lt *t, struct lt *other)
 {
 	bool aged[KEYS];
@@ -188,14 +195,18 @@ static void do_prune_size(struct lt *t)
 
 /* ---- damage ---- */
 
-/* What may be missing once these bytes of a segment (of the file of an artifact: segment 0) are others. */
-static void doubt(struct lt *t, uint64_t segment, const struct vx_digest *artifact, uint64_t from, uint64_t to)
+/* What may be missing once these bytes of a segment (of the file of an artifact: segment 0) are
+ * others. */
+static void doubt(struct lt *t, uint64_t segment, const struct vx_digest *artifact, uint64_t from,
+	uint64_t to)
 {
 	struct vx_entry e;
 	for (uint32_t k = 0; k < KEYS; k++) {
-		if (m.state[k] != SURE || !find(t, k, &e) || !e.artifact_bytes || e.segment != segment)
+		if (m.state[k] != SURE || !find(t, k, &e) || !e.artifact_bytes ||
+			e.segment != segment)
 			continue;
-		if (segment ? e.offset < to && from < e.offset + e.artifact_bytes : vx_digest_equal(&e.artifact, artifact))
+		if (segment ? e.offset < to && from < e.offset + e.artifact_bytes
+			    : vx_digest_equal(&e.artifact, artifact))
 			m.state[k] = UNSURE;
 	}
 }
@@ -235,7 +246,8 @@ static void do_damage(struct lt *t)
 	vx_close(fd);
 }
 
-/* What a process that died has left behind the last place; where somebody appends, nobody else writes. */
+/* What a process that died has left behind the last place; where somebody appends, nobody else
+ * writes. */
 static void do_dead_save(struct lt *t)
 {
 	struct vx_entry e;
@@ -314,8 +326,8 @@ static void test_model(void **state)
 	lt_close(&m.t[1]);
 	vx_arena_free(&m.t[1].a);
 	do_prune_size(&m.t[0]);
-	print_message("%llu hits, %llu misses, %llu times damaged\n", (unsigned long long)m.hits, (unsigned long long)m.misses,
-		(unsigned long long)m.damaged);
+	print_message("%llu hits, %llu misses, %llu times damaged\n", (unsigned long long)m.hits,
+		(unsigned long long)m.misses, (unsigned long long)m.damaged);
 	lt_end(&m.t[0]);
 }
 

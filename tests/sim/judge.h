@@ -28,10 +28,14 @@ static bool judge_needed(const struct sim *s, uint32_t i)
 		for (uint32_t k = 0; k < s->in[x].n_deps; k++) {
 			if (s->deps[x][k] != i)
 				continue;
-			if (s->in[x].group ? judge_needed(s, x)
-					   : !judge_exec_over(s, x) &&
-						     (s->in[x].persistent ? judge_wanted(s, x)
-									  : s->t[x].verdict != VX_V_HIT && s->t[x].verdict != VX_V_FAILED))
+			if (s->in[x].group
+					? judge_needed(s, x)
+					: !judge_exec_over(s, x) &&
+						  (s->in[x].persistent
+								  ? judge_wanted(s, x)
+								  : s->t[x].verdict != VX_V_HIT &&
+									    s->t[x].verdict !=
+										    VX_V_FAILED))
 				return true;
 		}
 	return false;
@@ -53,7 +57,8 @@ static bool judge_released(const struct sim *s, uint32_t i)
 				return false;
 		return true;
 	}
-	return t->was_ready || t->restored || (t->phase == P_OVER && t->exited_ok) || (t->failed && s->o.policy == VX_CONTINUE_ALWAYS);
+	return t->was_ready || t->restored || (t->phase == P_OVER && t->exited_ok) ||
+	       (t->failed && s->o.policy == VX_CONTINUE_ALWAYS);
 }
 
 static bool judge_deps_released(const struct sim *s, uint32_t i)
@@ -70,7 +75,9 @@ static bool judge_blocked(const struct sim *s, uint32_t i)
 	for (uint32_t k = 0; s->o.policy != VX_CONTINUE_ALWAYS && k < s->in[i].n_deps; k++) {
 		uint32_t d = s->deps[i][k];
 
-		if (s->in[d].group ? judge_blocked(s, d) : s->t[d].failed || (s->t[d].done && s->t[d].result == VX_R_SKIPPED))
+		if (s->in[d].group ? judge_blocked(s, d)
+				   : s->t[d].failed ||
+					     (s->t[d].done && s->t[d].result == VX_R_SKIPPED))
 			return true;
 	}
 	return false;
@@ -86,7 +93,9 @@ static bool judge_tainted(const struct sim *s, uint32_t i, signed char *memo)
 		uint32_t d = s->deps[i][k];
 		const struct sim_task *t = &s->t[d];
 
-		if (s->in[d].group ? judge_tainted(s, d, memo) : !t->restored && (t->moved || t->failed || judge_tainted(s, d, memo)))
+		if (s->in[d].group ? judge_tainted(s, d, memo)
+				   : !t->restored &&
+					     (t->moved || t->failed || judge_tainted(s, d, memo)))
 			memo[i] = 1;
 	}
 	return memo[i] > 0;
@@ -118,7 +127,8 @@ static bool judge_may_run(const struct sim *s, uint32_t i)
 		return false;
 	if (t->phase == P_FAILED || t->phase == P_LOST)
 		return true;
-	return t->phase == P_WAIT && (t->verdict == VX_V_MISS || t->verdict == VX_V_NOCACHE) && judge_deps_released(s, i) && !judge_blocked(s, i);
+	return t->phase == P_WAIT && (t->verdict == VX_V_MISS || t->verdict == VX_V_NOCACHE) &&
+	       judge_deps_released(s, i) && !judge_blocked(s, i);
 }
 
 static uint32_t judge_cpus(const struct sim *s, uint32_t i)
@@ -132,12 +142,14 @@ static bool judge_fits(const struct sim *s, uint32_t i)
 {
 	uint32_t used = 0;
 	uint64_t memory = 0, limit = s->o.memory_bytes;
-	bool alone = s->in[i].exclusive || (limit && s->in[i].memory_bytes > limit), other_alone = false;
+	bool alone = s->in[i].exclusive || (limit && s->in[i].memory_bytes > limit),
+	     other_alone = false;
 
 	for (uint32_t k = 0; k < s->n; k++) {
 		if (s->t[k].phase == P_RUNNING) {
 			used += judge_cpus(s, k);
-			other_alone |= s->in[k].exclusive || (limit && s->in[k].memory_bytes > limit);
+			other_alone |=
+				s->in[k].exclusive || (limit && s->in[k].memory_bytes > limit);
 		}
 		if (s->t[k].phase == P_RUNNING || s->t[k].phase == P_SERVING)
 			memory += s->in[k].memory_bytes;
@@ -168,12 +180,18 @@ static void judge_stop(struct sim *s, const struct vx_core_decision *d)
 
 	SIM_CHECK(s, s->t[i].phase == P_RUNNING || s->t[i].phase == P_SERVING, i);
 	if (!s->signal && d->signal != SIGKILL) {
-		SIM_CHECK(s, d->signal == SIGTERM && s->in[i].persistent && !s->t[i].stopping && !judge_wanted(s, i), i);
+		SIM_CHECK(s,
+			d->signal == SIGTERM && s->in[i].persistent && !s->t[i].stopping &&
+				!judge_wanted(s, i),
+			i);
 		for (uint32_t k = 0; k < s->n; k++)
 			SIM_CHECK(s, !s->down[i][k] || s->in[k].group || judge_exec_over(s, k), i);
 	}
 	SIM_CHECK(s, s->signal || s->t[i].stopping || d->signal == SIGTERM, i);
-	SIM_CHECK(s, !s->signal || d->signal == SIGKILL || d->signal == (s->signal == SIGINT ? SIGINT : SIGTERM), i);
+	SIM_CHECK(s,
+		!s->signal || d->signal == SIGKILL ||
+			d->signal == (s->signal == SIGINT ? SIGINT : SIGTERM),
+		i);
 	s->t[i].stopping = true;
 }
 
@@ -188,24 +206,39 @@ static void judge_result(struct sim *s, const struct vx_core_decision *d)
 		SIM_CHECK(s, t->restored && !t->attempt && !server, i);
 		break;
 	case VX_R_SUCCESS:
-		SIM_CHECK(s, t->attempt && t->phase == P_OVER && (t->exited_ok || (server && t->stopping && t->was_ready)), i);
+		SIM_CHECK(s,
+			t->attempt && t->phase == P_OVER &&
+				(t->exited_ok || (server && t->stopping && t->was_ready)),
+			i);
 		SIM_CHECK(s, d->flaky == (!server && t->failures > 0), i);
 		SIM_CHECK(s, !t->want_save || t->saved || s->signal, i);
 		break;
 	case VX_R_FAILED:
-		SIM_CHECK(s, t->key_failed || (t->attempt && !t->exited_ok && (t->failures || t->losses > 1 || server)), i);
+		SIM_CHECK(s,
+			t->key_failed || (t->attempt && !t->exited_ok &&
+						 (t->failures || t->losses > 1 || server)),
+			i);
 		SIM_CHECK(s, t->failures <= s->in[i].retries + 1 && t->losses <= 2, i);
 		SIM_CHECK(s,
-			s->halted || s->o.policy == VX_CONTINUE_NEVER || t->failures == s->in[i].retries + 1 || t->losses > 1 || server ||
+			s->halted || s->o.policy == VX_CONTINUE_NEVER ||
+				t->failures == s->in[i].retries + 1 || t->losses > 1 || server ||
 				t->key_failed,
 			i);
 		break;
 	case VX_R_SKIPPED:
-		SIM_CHECK(s, !t->attempt && s->o.policy != VX_CONTINUE_ALWAYS && d->blocker < s->n && s->down[d->blocker][i], i);
-		SIM_CHECK(s, s->t[d->blocker].done && s->t[d->blocker].result == VX_R_FAILED && judge_blocked(s, i), i);
+		SIM_CHECK(s,
+			!t->attempt && s->o.policy != VX_CONTINUE_ALWAYS && d->blocker < s->n &&
+				s->down[d->blocker][i],
+			i);
+		SIM_CHECK(s,
+			s->t[d->blocker].done && s->t[d->blocker].result == VX_R_FAILED &&
+				judge_blocked(s, i),
+			i);
 		break;
 	case VX_R_ABORTED:
-		SIM_CHECK(s, s->signal || s->halted || (server && !t->was_ready && !judge_wanted(s, i)), i);
+		SIM_CHECK(s,
+			s->signal || s->halted || (server && !t->was_ready && !judge_wanted(s, i)),
+			i);
 		break;
 	case VX_R_NOT_STARTED:
 		SIM_CHECK(s, server && !t->attempt && !judge_wanted(s, i), i);
@@ -223,9 +256,12 @@ static void judge_end(struct sim *s, const struct vx_core_decision *d)
 
 	for (uint32_t i = 0; i < s->n; i++) {
 		SIM_CHECK(s, (s->t[i].done || s->in[i].group) && !s->t[i].unsettled, i);
-		SIM_CHECK(
-			s, s->t[i].phase != P_RUNNING && s->t[i].phase != P_SERVING && s->t[i].phase != P_RESTORING && s->t[i].phase != P_KEYING, i);
-		bad |= !s->in[i].group && (s->t[i].result == VX_R_FAILED || s->t[i].result == VX_R_SKIPPED);
+		SIM_CHECK(s,
+			s->t[i].phase != P_RUNNING && s->t[i].phase != P_SERVING &&
+				s->t[i].phase != P_RESTORING && s->t[i].phase != P_KEYING,
+			i);
+		bad |= !s->in[i].group &&
+		       (s->t[i].result == VX_R_FAILED || s->t[i].result == VX_R_SKIPPED);
 	}
 	SIM_CHECK(s, d->code == (s->signal ? 128 + s->signal : bad), 0);
 	s->ended = true;
@@ -264,16 +300,22 @@ static void judge_done(struct sim *s, const struct vx_core_decision *d)
 static void judge_decision(struct sim *s, const struct vx_core_decision *d)
 {
 	struct sim_task *t = d->task < s->n ? &s->t[d->task] : NULL;
-	bool starts = d->what == VX_DO_KEY || d->what == VX_DO_RESTORE || d->what == VX_DO_RUN || d->what == VX_DO_SAVE;
+	bool starts = d->what == VX_DO_KEY || d->what == VX_DO_RESTORE || d->what == VX_DO_RUN ||
+		      d->what == VX_DO_SAVE;
 
 	SIM_CHECK(s, !s->ended && (t || d->what == VX_DO_END) && !(starts && s->signal), d->task);
 	switch (d->what) {
 	case VX_DO_KEY:
-		SIM_CHECK(s, t->phase == P_WAIT && t->verdict == VX_V_LATE && judge_deps_released(s, d->task) && !s->halted, d->task);
+		SIM_CHECK(s,
+			t->phase == P_WAIT && t->verdict == VX_V_LATE &&
+				judge_deps_released(s, d->task) && !s->halted,
+			d->task);
 		t->phase = P_KEYING;
 		break;
 	case VX_DO_RESTORE:
-		SIM_CHECK(s, t->phase == P_RESTORE && judge_count(s, P_RESTORING) < s->o.restore_lane, d->task);
+		SIM_CHECK(s,
+			t->phase == P_RESTORE && judge_count(s, P_RESTORING) < s->o.restore_lane,
+			d->task);
 		t->phase = P_RESTORING;
 		break;
 	case VX_DO_RUN:
@@ -288,7 +330,10 @@ static void judge_decision(struct sim *s, const struct vx_core_decision *d)
 		judge_stop(s, d);
 		break;
 	case VX_DO_RETRY:
-		SIM_CHECK(s, (t->phase == P_FAILED || t->phase == P_LOST) && !s->signal && !s->halted && d->attempt == t->attempt, d->task);
+		SIM_CHECK(s,
+			(t->phase == P_FAILED || t->phase == P_LOST) && !s->signal && !s->halted &&
+				d->attempt == t->attempt,
+			d->task);
 		break;
 	case VX_DO_DONE:
 		judge_done(s, d);
@@ -311,16 +356,26 @@ static void judge_quiet(struct sim *s)
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (judge_may_run(s, i) && (best == SIM_MAX || judge_better(s, i, best)))
 			best = i;
-		SIM_CHECK(s, s->signal || s->t[i].phase != P_RESTORE || judge_count(s, P_RESTORING) == s->o.restore_lane, i);
-		SIM_CHECK(s, s->signal || s->t[i].phase != P_SAVE || judge_unsettled(s) == s->o.save_lane, i);
-		bool asleep = !s->in[i].group && !s->t[i].done && s->t[i].phase == P_WAIT && (!s->in[i].persistent || judge_wanted(s, i));
-		bool unkeyed = s->halted && s->t[i].verdict == VX_V_LATE && judge_deps_released(s, i); /* told at the end of what is under way */
+		SIM_CHECK(s,
+			s->signal || s->t[i].phase != P_RESTORE ||
+				judge_count(s, P_RESTORING) == s->o.restore_lane,
+			i);
+		SIM_CHECK(s,
+			s->signal || s->t[i].phase != P_SAVE ||
+				judge_unsettled(s) == s->o.save_lane,
+			i);
+		bool asleep = !s->in[i].group && !s->t[i].done && s->t[i].phase == P_WAIT &&
+			      (!s->in[i].persistent || judge_wanted(s, i));
+		/* told at the end of what is under way */
+		bool unkeyed =
+			s->halted && s->t[i].verdict == VX_V_LATE && judge_deps_released(s, i);
 		SIM_CHECK(s, !asleep || unkeyed || !judge_blocked(s, i), i);
 	}
 	SIM_CHECK(s, best == SIM_MAX || !judge_fits(s, best), best);
 	vx_core_counts(s->c, &n);
 	SIM_CHECK(s, n.running == judge_count(s, P_RUNNING) + judge_count(s, P_SERVING), SIM_MAX);
-	SIM_CHECK(s, n.restoring == judge_count(s, P_RESTORING) && n.saving == judge_unsettled(s), SIM_MAX);
+	SIM_CHECK(s, n.restoring == judge_count(s, P_RESTORING) && n.saving == judge_unsettled(s),
+		SIM_MAX);
 	SIM_CHECK(s, n.slots_used <= s->o.slots && n.done <= n.total, SIM_MAX);
 }
 
@@ -337,7 +392,8 @@ static void judge_attempt_over(struct sim *s, uint32_t i, const struct vx_core_e
 		bool again = lost && !t->was_ready && !t->stopping && !t->losses && !s->signal;
 
 		t->losses += lost;
-		t->exited_ok = !lost && e->ok && (t->was_ready || !s->in[i].waits_ready) && !s->signal;
+		t->exited_ok =
+			!lost && e->ok && (t->was_ready || !s->in[i].waits_ready) && !s->signal;
 		t->phase = again ? P_LOST : P_OVER;
 		t->failed = !again && !t->exited_ok && !t->stopping && !s->signal;
 		s->foreground_over |= !again && s->requested[i];
@@ -349,7 +405,8 @@ static void judge_attempt_over(struct sim *s, uint32_t i, const struct vx_core_e
 		t->exited_ok = true;
 		t->want_save = e->save && t->verdict == VX_V_MISS && !judge_is_tainted(s, i);
 		t->phase = t->want_save ? P_SAVE : P_OVER;
-	} else if (s->signal || (lost && t->losses > 1) || (!lost && (t->failures > s->in[i].retries || s->halted))) {
+	} else if (s->signal || (lost && t->losses > 1) ||
+		   (!lost && (t->failures > s->in[i].retries || s->halted))) {
 		t->phase = P_OVER;
 		t->failed = !s->signal;
 	} else {
@@ -363,8 +420,11 @@ static void judge_event(struct sim *s, const struct vx_core_event *e)
 
 	switch (e->kind) {
 	case VX_EV_KEYED:
-		t->verdict = s->in[e->task].persistent && e->verdict != VX_V_FAILED ? VX_V_NOCACHE : e->verdict;
-		t->phase = t->verdict == VX_V_HIT && !s->signal ? P_RESTORE : t->verdict == VX_V_FAILED || s->signal ? P_OVER : P_WAIT;
+		t->verdict = s->in[e->task].persistent && e->verdict != VX_V_FAILED ? VX_V_NOCACHE
+										    : e->verdict;
+		t->phase = t->verdict == VX_V_HIT && !s->signal     ? P_RESTORE
+			   : t->verdict == VX_V_FAILED || s->signal ? P_OVER
+								    : P_WAIT;
 		t->key_failed = t->verdict == VX_V_FAILED;
 		break;
 	case VX_EV_RESTORED:
@@ -375,7 +435,8 @@ static void judge_event(struct sim *s, const struct vx_core_event *e)
 	case VX_EV_STARTED:
 	case VX_EV_READY:
 		t->moved |= e->moved;
-		if (s->in[e->task].persistent && t->phase == P_RUNNING && (e->kind == VX_EV_READY || !s->in[e->task].waits_ready)) {
+		if (s->in[e->task].persistent && t->phase == P_RUNNING &&
+			(e->kind == VX_EV_READY || !s->in[e->task].waits_ready)) {
 			t->was_ready = true;
 			t->phase = P_SERVING;
 		}
@@ -398,7 +459,8 @@ static void judge_event(struct sim *s, const struct vx_core_event *e)
 	case VX_EV_INTERRUPT:
 		s->signal = s->signal ? s->signal : e->signal;
 		for (uint32_t i = 0; i < s->n; i++)
-			if (s->t[i].phase == P_RESTORE || s->t[i].phase == P_SAVE || s->t[i].phase == P_FAILED || s->t[i].phase == P_LOST)
+			if (s->t[i].phase == P_RESTORE || s->t[i].phase == P_SAVE ||
+				s->t[i].phase == P_FAILED || s->t[i].phase == P_LOST)
 				s->t[i].phase = P_OVER;
 		break;
 	case VX_EV_GRACE_OVER:

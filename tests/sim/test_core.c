@@ -1,9 +1,11 @@
-/* The core in many small random worlds, and in one of a million tasks. SIM_SEED=n runs one small world alone and tells its story. */
+/* The core in many small random worlds, and in one of a million tasks. SIM_SEED=n runs one small
+ * world alone and tells its story. */
 #include "sim.h"
 
 #include <time.h>
 
-/* Every allocation of this program passes here: none may happen after vx_core_new. (Sanitizers bring their own; the count then stays 0.) */
+/* Every allocation of this program passes here: none may happen after vx_core_new. (Sanitizers
+ * bring their own; the count then stays 0.) */
 static unsigned long n_allocations;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -129,12 +131,16 @@ static void crowd_step(struct crowd *w, uint32_t round)
 		else
 			w->saves[0].captured = true;
 	} else if (w->n_restores && round % 3 == 2) {
-		e = (struct vx_core_event){.kind = VX_EV_RESTORED, .task = w->restores[0], .ok = round % 1000 != 2};
+		e = (struct vx_core_event){
+			.kind = VX_EV_RESTORED, .task = w->restores[0], .ok = round % 1000 != 2};
 		w->restores[0] = w->restores[--w->n_restores];
 	} else if (w->n_running) {
 		uint32_t k = round % w->n_running;
 
-		e = (struct vx_core_event){.kind = round % 977 == 0 ? VX_EV_LOST : VX_EV_EXITED, .task = w->running[k], .ok = true, .save = true};
+		e = (struct vx_core_event){.kind = round % 977 == 0 ? VX_EV_LOST : VX_EV_EXITED,
+			.task = w->running[k],
+			.ok = true,
+			.save = true};
 		w->attempts_lost += e.kind == VX_EV_LOST;
 		w->running[k] = w->running[--w->n_running];
 	} else {
@@ -147,7 +153,10 @@ static void million(void **state)
 {
 	struct vx_core_task *in = calloc(MILLION, sizeof *in);
 	uint32_t *deps = calloc(MILLION, 3 * sizeof *deps), round = 0;
-	struct vx_core_opts o = {.slots = SLOTS, .restore_lane = 2 * SLOTS, .save_lane = 2 * SLOTS, .policy = VX_CONTINUE_ALWAYS};
+	struct vx_core_opts o = {.slots = SLOTS,
+		.restore_lane = 2 * SLOTS,
+		.save_lane = 2 * SLOTS,
+		.policy = VX_CONTINUE_ALWAYS};
 	struct crowd *w = calloc(1, sizeof *w);
 	struct sim r = {.rng = 7};
 	struct vx_core_counts n;
@@ -183,7 +192,8 @@ static void million(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(many_worlds), cmocka_unit_test(deterministic), cmocka_unit_test(million)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(many_worlds),
+		cmocka_unit_test(deterministic), cmocka_unit_test(million)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

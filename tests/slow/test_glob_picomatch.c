@@ -1,6 +1,7 @@
-/* Globs against picomatch from npm: VX_GLOB_PAIRS (100,000) random pairs of a pattern and a path, seed VX_SEED. Skipped, said, where there is no npm or nothing
- * can be had by it; $VX_PICOMATCH names a directory in whose node_modules it is.
- * Differences that are meant are told by the script, each with its reason. */
+/* Globs against picomatch from npm: VX_GLOB_PAIRS (100,000) random pairs of a pattern and a path,
+ * seed VX_SEED. Skipped, said, where there is no npm or nothing can be had by it; $VX_PICOMATCH
+ * names a directory in whose node_modules it is. Differences that are meant are told by the script,
+ * each with its reason. */
 #include "vxtest.h"
 
 #include "../../sched/workspace/wsglob.h"
@@ -15,7 +16,8 @@ static bool ours(char dialect, const char *pattern, const char *path)
 	bool yes = false;
 	if (dialect == 'v') {
 		struct vx_globset *s;
-		if (vx_globset_compile((struct vx_strs){&pattern, 1}, VX_DIALECT_VX, &a, &s, NULL) == 0)
+		if (vx_globset_compile(
+			    (struct vx_strs){&pattern, 1}, VX_DIALECT_VX, &a, &s, NULL) == 0)
 			yes = vx_globset_match(s, path, strlen(path));
 	} else {
 		struct vx_wsglobs g = {0};
@@ -36,7 +38,9 @@ static const char *get_picomatch(const char *dir)
 		fprintf(stderr, "# no npm, or no node\n");
 		return NULL;
 	}
-	snprintf(cmd, sizeof cmd, "cd '%s' && echo '{}' >package.json && npm install --no-audit --no-fund picomatch@4.0.7 2>&1 | tail -3", dir);
+	snprintf(cmd, sizeof cmd,
+		"cd '%s' && echo '{}' >package.json && npm install --no-audit --no-fund picomatch@4.0.7 2>&1 | tail -3",
+		dir);
 	vxt_sh(cmd, &out);
 	snprintf(cmd, sizeof cmd, "test -f '%s/node_modules/picomatch/package.json'", dir);
 	if (vxt_sh(cmd, NULL) == 0)
@@ -48,7 +52,8 @@ static const char *get_picomatch(const char *dir)
 static void random_pairs(void **state)
 {
 	char *dir = vxt_tmpdir(), cmd[2048];
-	const char *at = get_picomatch(dir), *pairs = getenv("VX_GLOB_PAIRS"), *seed = getenv("VX_SEED");
+	const char *at = get_picomatch(dir), *pairs = getenv("VX_GLOB_PAIRS"),
+		   *seed = getenv("VX_SEED");
 	uint32_t n = 0, matching = 0, wrong = 0, meant = 0;
 	(void)state;
 	if (!at) {
@@ -57,8 +62,8 @@ static void random_pairs(void **state)
 	}
 	char here[512];
 	assert_non_null(getcwd(here, sizeof here));
-	snprintf(cmd, sizeof cmd, "cd '%s' && node '%s/tests/slow/picomatch.js' %s %s >'%s/pairs'", at, here, pairs ? pairs : "100000",
-		seed ? seed : "1", dir);
+	snprintf(cmd, sizeof cmd, "cd '%s' && node '%s/tests/slow/picomatch.js' %s %s >'%s/pairs'",
+		at, here, pairs ? pairs : "100000", seed ? seed : "1", dir);
 	assert_int_equal(vxt_sh(cmd, NULL), 0);
 	struct vx_buf b = VX_BUF(256U << 20);
 	assert_int_equal(vx_read_file(AT_FDCWD, vxt_path(dir, "pairs"), &b), 0);
@@ -79,10 +84,12 @@ static void random_pairs(void **state)
 			continue;
 		}
 		if (wrong++ < 40)
-			fprintf(stderr, "# %c \"%s\" %s \"%s\", for picomatch it %s\n", line[0], pattern, got ? "matches" : "does not match", path,
+			fprintf(stderr, "# %c \"%s\" %s \"%s\", for picomatch it %s\n", line[0],
+				pattern, got ? "matches" : "does not match", path,
 				want ? "does" : "does not");
 	}
-	fprintf(stderr, "# %u pairs, %u of them match, %u apart, %u wrong\n", n, matching, meant, wrong);
+	fprintf(stderr, "# %u pairs, %u of them match, %u apart, %u wrong\n", n, matching, meant,
+		wrong);
 	vx_buf_free(&b);
 	vxt_rm(dir);
 	assert_int_equal(wrong, 0);

@@ -33,7 +33,9 @@ VXT_UNUSED static void kt_sh(struct kt *t, const char *command)
 {
 	char full[8192];
 	const char *out;
-	snprintf(full, sizeof full, "cd '%s' && exec 2>&1; export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1; %s", t->dir, command);
+	snprintf(full, sizeof full,
+		"cd '%s' && exec 2>&1; export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1; %s",
+		t->dir, command);
 	int r = vxt_sh(full, &out);
 	if (r)
 		fail_msg("%s: %d: %s", command, r, out);
@@ -58,7 +60,8 @@ VXT_UNUSED static void kt_close(struct kt *t)
 	vx_arena_free(&t->a);
 }
 
-VXT_UNUSED static uint32_t kt_project(struct kt *t, const char *name, const char *dir, const char *nested)
+VXT_UNUSED static uint32_t kt_project(
+	struct kt *t, const char *name, const char *dir, const char *nested)
 {
 	struct vx_project *p = &t->projects[t->ws.n_projects];
 	p->name = name;
@@ -67,9 +70,10 @@ VXT_UNUSED static uint32_t kt_project(struct kt *t, const char *name, const char
 	return t->ws.n_projects++;
 }
 
-/* A cached task when `files` is not NULL; deps are the tasks of this order's earlier numbers, as a string of digits and letters. */
-VXT_UNUSED static struct vx_task_decl *kt_task(
-	struct kt *t, uint32_t project, const char *name, const char *files, const char *outs, const char *deps)
+/* A cached task when `files` is not NULL; deps are the tasks of this order's earlier numbers, as a
+ * string of digits and letters. */
+VXT_UNUSED static struct vx_task_decl *kt_task(struct kt *t, uint32_t project, const char *name,
+	const char *files, const char *outs, const char *deps)
 {
 	struct vx_task *k = &t->tasks[t->g.n_tasks];
 	struct vx_task_decl *d = vx_arena_alloc(&t->a, sizeof *d);
@@ -133,7 +137,8 @@ VXT_UNUSED static const char *kt_paths(const struct vx_key_record *r)
 	static char text[8192];
 	text[0] = '\0';
 	for (uint32_t i = 0; i < r->n_inputs; i++)
-		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", r->inputs[i].path);
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
+			r->inputs[i].path);
 	return text;
 }
 

@@ -1,4 +1,5 @@
-/* A workspace with a store and a lane, for the tests of both. Header-only; every helper fails the running test itself. */
+/* A workspace with a store and a lane, for the tests of both. Header-only; every helper fails the
+ * running test itself. */
 #ifndef LANETEST_H
 #define LANETEST_H
 
@@ -33,7 +34,8 @@ VXT_UNUSED static void lt_open(struct lt *t)
 		snprintf(dir, sizeof dir, "%s/.vx/cache", t->root);
 	struct vx_store_opts so = {.dir = dir, .workspace = t->root, .read = true, .write = true};
 	assert_int_equal(vx_store_open(&so, &t->store, &err), 0);
-	struct vx_lane_opts lo = {.store = t->store, .root = t->root, .slots = 2, .tracked = t->tracked};
+	struct vx_lane_opts lo = {
+		.store = t->store, .root = t->root, .slots = 2, .tracked = t->tracked};
 	int e = 0;
 	t->lane = vx_lane_make(&lo, t->new_io ? t->new_io : vx_lane_default_io, t->io_arg, &e);
 	assert_non_null(t->lane);
@@ -77,7 +79,8 @@ VXT_UNUSED static struct vx_globset *lt_globs(struct lt *t, const char *text)
 		vx_strlist_add(&l, &t->a, p);
 	struct vx_globset *g;
 	struct vx_err err = {0};
-	assert_int_equal(vx_globset_compile(vx_strlist_done(&l), VX_DIALECT_VX, &t->a, &g, &err), 0);
+	assert_int_equal(
+		vx_globset_compile(vx_strlist_done(&l), VX_DIALECT_VX, &t->a, &g, &err), 0);
 	return g;
 }
 
@@ -134,7 +137,8 @@ VXT_UNUSED static void lt_next(struct lt *t, struct vx_lane_event *ret)
 }
 
 /* Saves and waits; returns whether the row was committed. */
-VXT_UNUSED static bool lt_save_req(struct lt *t, const struct vx_save_req *r, struct vx_lane_event *ret)
+VXT_UNUSED static bool lt_save_req(
+	struct lt *t, const struct vx_save_req *r, struct vx_lane_event *ret)
 {
 	bool captured = false;
 	vx_lane_save(t->lane, r);
@@ -151,14 +155,22 @@ VXT_UNUSED static bool lt_save_req(struct lt *t, const struct vx_save_req *r, st
 	return ret->ok;
 }
 
-VXT_UNUSED static bool lt_save(struct lt *t, const char *key, const struct vx_outputs *o, struct vx_lane_event *ret)
+VXT_UNUSED static bool lt_save(
+	struct lt *t, const char *key, const struct vx_outputs *o, struct vx_lane_event *ret)
 {
-	struct vx_save_req r = {.task = 7, .id = "a#build", .key = lt_key(key), .outputs = *o, .log = "log", .log_bytes = 3, .duration_ns = 5};
+	struct vx_save_req r = {.task = 7,
+		.id = "a#build",
+		.key = lt_key(key),
+		.outputs = *o,
+		.log = "log",
+		.log_bytes = 3,
+		.duration_ns = 5};
 	return lt_save_req(t, &r, ret);
 }
 
 /* Probes and restores; false when there is no entry. */
-VXT_UNUSED static bool lt_restore(struct lt *t, const char *key, const struct vx_outputs *o, struct vx_lane_event *ret)
+VXT_UNUSED static bool lt_restore(
+	struct lt *t, const char *key, const struct vx_outputs *o, struct vx_lane_event *ret)
 {
 	struct vx_digest d = lt_key(key);
 	bool found = false;
@@ -186,7 +198,8 @@ VXT_UNUSED static int lt_by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names in a directory, sorted; malloc'ed, a NULL at the end. NULL: there is no such directory. */
+/* The names in a directory, sorted; malloc'ed, a NULL at the end. NULL: there is no such
+ * directory. */
 VXT_UNUSED static char **lt_names(const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -227,11 +240,17 @@ VXT_UNUSED static void lt_digest(struct vx_buf *b, const char *path)
 		vx_buf_printf(b, "%02x", d.b[i]);
 }
 
-VXT_UNUSED static void lt_tree_line(struct vx_buf *b, const char *path, const char *rel, const struct stat *st)
+VXT_UNUSED static void lt_tree_line(
+	struct vx_buf *b, const char *path, const char *rel, const struct stat *st)
 {
-	vx_buf_printf(b, "%s %c %o", rel, S_ISDIR(st->st_mode) ? 'd' : S_ISLNK(st->st_mode) ? 'l' : 'f', (unsigned)(st->st_mode & 07777));
+	vx_buf_printf(b, "%s %c %o", rel,
+		S_ISDIR(st->st_mode)   ? 'd'
+		: S_ISLNK(st->st_mode) ? 'l'
+				       : 'f',
+		(unsigned)(st->st_mode & 07777));
 	if (!S_ISDIR(st->st_mode))
-		vx_buf_printf(b, " %lld %lld.%09ld", (long long)st->st_size, (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+		vx_buf_printf(b, " %lld %lld.%09ld", (long long)st->st_size,
+			(long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
 	if (S_ISLNK(st->st_mode)) {
 		char target[PATH_MAX];
 		ssize_t n = readlink(path, target, sizeof target - 1);
@@ -265,8 +284,9 @@ VXT_UNUSED static void lt_tree_dir(struct vx_buf *b, const char *dir, const char
 	free(names);
 }
 
-/* Everything about a tree as text: kinds, modes, sizes, mtimes of files and links, contents' digests. malloc'ed. Without a process of its own: campaigns call it
- * tens of thousands of times. */
+/* Everything about a tree as text: kinds, modes, sizes, mtimes of files and links, contents'
+ * digests. malloc'ed. Without a process of its own: campaigns call it tens of thousands of
+ * times. */
 VXT_UNUSED static char *lt_tree(const char *dir)
 {
 	struct vx_buf b = VX_BUF(64 << 20);
@@ -289,7 +309,8 @@ VXT_UNUSED static void lt_same_tree(const char *dir, const char *before)
 	if (*a || *b) {
 		while (a > before && a[-1] != '\n')
 			a--, b--;
-		fail_msg("%.*s | is now | %.*s", (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
+		fail_msg(
+			"%.*s | is now | %.*s", (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
 	}
 	free(now);
 }

@@ -1,4 +1,5 @@
-/* Helpers for tests of planning: a workspace in a temporary directory, loaded whole or up to the first error. */
+/* Helpers for tests of planning: a workspace in a temporary directory, loaded whole or up to the
+ * first error. */
 #ifndef PLANTEST_H
 #define PLANTEST_H
 
@@ -98,7 +99,8 @@ VXT_UNUSED static const char *plan_ids(const struct plan *p, const char *of)
 	out[0] = '\0';
 	assert_true(!of || t);
 	for (uint32_t i = 0; i < (t ? t->n_deps : p->g.n_tasks); i++)
-		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s", n ? " " : "", p->g.tasks[t ? t->deps[i] : i].id);
+		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s", n ? " " : "",
+			p->g.tasks[t ? t->deps[i] : i].id);
 	return out;
 }
 
@@ -109,7 +111,8 @@ VXT_UNUSED static const char *plan_selected(const struct plan *p)
 
 	out[0] = '\0';
 	for (uint32_t i = 0; i < p->sel.n_projects; i++)
-		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s", n ? " " : "", p->ws.projects[p->sel.projects[i]].name);
+		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s", n ? " " : "",
+			p->ws.projects[p->sel.projects[i]].name);
 	return out;
 }
 
@@ -122,7 +125,8 @@ VXT_UNUSED static const char *plan_edges(const struct plan *p, const char *name)
 	assert_int_not_equal(i, VX_MAP_NONE);
 	out[0] = '\0';
 	for (uint32_t k = 0; k < p->ws.projects[i].n_deps; k++)
-		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s", n ? " " : "", p->ws.projects[p->ws.projects[i].deps[k]].name);
+		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s", n ? " " : "",
+			p->ws.projects[p->ws.projects[i].deps[k]].name);
 	return out;
 }
 

@@ -1,4 +1,5 @@
-/* A file system that exists only in a table, for tests of the resolver; and the task whose request is made. */
+/* A file system that exists only in a table, for tests of the resolver; and the task whose request
+ * is made. */
 #ifndef SBXFAKE_H
 #define SBXFAKE_H
 
@@ -56,7 +57,8 @@ VXT_UNUSED static const struct node *find(const char *path)
 	return NULL;
 }
 
-VXT_UNUSED static int fake_lstat(void *self, const char *path, enum vx_fact_type *type, uid_t *uid, mode_t *mode)
+VXT_UNUSED static int fake_lstat(
+	void *self, const char *path, enum vx_fact_type *type, uid_t *uid, mode_t *mode)
 {
 	const struct node *n = find(path);
 
@@ -76,7 +78,8 @@ VXT_UNUSED static int fake_list(void *self, const char *d, struct vx_arena *a, s
 	if (!find(d) || find(d)->type != VX_FACT_DIR)
 		return -ENOENT;
 	for (uint32_t i = 0; i < n_nodes; i++)
-		if (!strncmp(nodes[i].path, d, k) && nodes[i].path[k] == '/' && !strchr(nodes[i].path + k + 1, '/'))
+		if (!strncmp(nodes[i].path, d, k) && nodes[i].path[k] == '/' &&
+			!strchr(nodes[i].path + k + 1, '/'))
 			vx_strlist_add(&l, a, nodes[i].path + k + 1);
 	*ret = vx_strlist_done(&l);
 	return 0;
@@ -100,8 +103,9 @@ VXT_UNUSED static int fake_readfile(void *self, const char *path, struct vx_aren
 
 VXT_UNUSED static unsigned n_walked; /* directories that were listed by walks */
 VXT_UNUSED static int walk_result;
-VXT_UNUSED static int fake_walk(
-	void *self, const char *d, bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type), void *arg)
+VXT_UNUSED static int fake_walk(void *self, const char *d,
+	bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type),
+	void *arg)
 {
 	struct vx_strs names = {0};
 
@@ -111,7 +115,8 @@ VXT_UNUSED static int fake_walk(
 	fake_list(self, d, &arena, &names);
 	bool enter[128] = {false};
 	for (uint32_t i = 0; i < names.n; i++)
-		enter[i] = look(arg, d, names.v[i], find(vx_arena_printf(&arena, "%s/%s", d, names.v[i]))->type);
+		enter[i] = look(arg, d, names.v[i],
+			find(vx_arena_printf(&arena, "%s/%s", d, names.v[i]))->type);
 	for (uint32_t i = 0; i < names.n; i++)
 		if (enter[i])
 			fake_walk(self, vx_arena_printf(&arena, "%s/%s", d, names.v[i]), look, arg);
@@ -184,9 +189,10 @@ VXT_UNUSED static uint32_t n_binds(void)
 /* A workspace /w with projects p/a, p/b, p/a/inner, and what surrounds it. */
 VXT_UNUSED static int fresh(void **state)
 {
-	static const char *const base[] = {"/w", "/w/p", "/w/p/a", "/w/p/a/src", "/w/p/b", "/w/p/b/lib", "/w/p/a/inner", "/w/.git", "/w/.vx",
-		"/w/.vx/cache", "/home", "/home/u", "/home/u/.ssh", "/home/u/.config", "/home/u/.config/gh", "/home/u/.cargo", "/tmp", "/etc", "/run",
-		"/dev", "/opt", "/opt/out"};
+	static const char *const base[] = {"/w", "/w/p", "/w/p/a", "/w/p/a/src", "/w/p/b",
+		"/w/p/b/lib", "/w/p/a/inner", "/w/.git", "/w/.vx", "/w/.vx/cache", "/home",
+		"/home/u", "/home/u/.ssh", "/home/u/.config", "/home/u/.config/gh",
+		"/home/u/.cargo", "/tmp", "/etc", "/run", "/dev", "/opt", "/opt/out"};
 
 	(void)state;
 	vx_arena_free(&arena);
@@ -205,7 +211,10 @@ VXT_UNUSED static int fresh(void **state)
 	file("/home/u/.ssh/id");
 	file("/home/u/.ssh/known_hosts");
 	file("/home/u/.cargo/credentials.toml");
-	spec = (struct vx_sbx_spec){.root = "/w", .project_dir = "p/a", .home = "/home/u", .record_dir = "/w/.vx/sweep"};
+	spec = (struct vx_sbx_spec){.root = "/w",
+		.project_dir = "p/a",
+		.home = "/home/u",
+		.record_dir = "/w/.vx/sweep"};
 	spec.store_dirs = list_of("/w/.vx/cache", NULL);
 	spec.nested = list_of("p/a/inner", NULL);
 	return 0;

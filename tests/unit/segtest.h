@@ -1,4 +1,5 @@
-/* A workspace whose outputs are one file, saved under keys; and what is in its segments. For the tests of segments. */
+/* A workspace whose outputs are one file, saved under keys; and what is in its segments. For the
+ * tests of segments. */
 #ifndef SEGTEST_H
 #define SEGTEST_H
 
@@ -23,7 +24,8 @@ VXT_UNUSED static void save(struct world *w, const char *key, size_t bytes)
 {
 	struct vx_lane_event e;
 	char cmd[256];
-	snprintf(cmd, sizeof cmd, "rm -rf p && mkdir -p p/dist && head -c %zu /dev/urandom >p/dist/f", bytes);
+	snprintf(cmd, sizeof cmd,
+		"rm -rf p && mkdir -p p/dist && head -c %zu /dev/urandom >p/dist/f", bytes);
 	assert_int_equal(lt_sh(&w->t, cmd), 0);
 	if (!lt_save(&w->t, key, &w->o, &e))
 		fail_msg("%s", e.text);
@@ -105,7 +107,8 @@ VXT_UNUSED static int listed(struct world *w)
 {
 	const char *out;
 	char cmd[PATH_MAX + 96];
-	snprintf(cmd, sizeof cmd, "cat '%s'/.vx/cache/v1/s/* | tar --zstd -itf - | grep -c '/f$'", w->t.root);
+	snprintf(cmd, sizeof cmd, "cat '%s'/.vx/cache/v1/s/* | tar --zstd -itf - | grep -c '/f$'",
+		w->t.root);
 	vxt_sh(cmd, &out);
 	return atoi(out);
 }

@@ -7,13 +7,16 @@ static void git(struct plan *p, const char *args)
 	char cmd[2048];
 	const char *out;
 
-	snprintf(cmd, sizeof cmd, "cd '%s' && git -c user.name=t -c user.email=t@example.com -c commit.gpgsign=false %s 2>&1", p->dir, args);
+	snprintf(cmd, sizeof cmd,
+		"cd '%s' && git -c user.name=t -c user.email=t@example.com -c commit.gpgsign=false %s 2>&1",
+		p->dir, args);
 	if (vxt_sh(cmd, &out) != 0)
 		fail_msg("%s: %s", cmd, out);
 }
 
-#define CACHED(cmd, in, out, deps) \
-	"{\"dependsOn\":[" deps "],\"exec\":{\"command\":\"" cmd "\"},\"cache\":{\"inputs\":{\"files\":[" in "]},\"outputs\":{\"files\":[" out "]}}}"
+#define CACHED(cmd, in, out, deps)                               \
+	"{\"dependsOn\":[" deps "],\"exec\":{\"command\":\"" cmd \
+	"\"},\"cache\":{\"inputs\":{\"files\":[" in "]},\"outputs\":{\"files\":[" out "]}}}"
 
 /* lib <- app, both build and test; docs alone, without cache. */
 static void repository(struct plan *p)
@@ -23,12 +26,16 @@ static void repository(struct plan *p)
 	vxt_write(p->dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
 	vxt_write(p->dir, "p/lib/package.json", "{\"name\":\"lib\"}");
 	vxt_write(p->dir, "p/lib/vx.json",
-		"{\"tasks\":{\"build\":" CACHED("b", "\"src/**\"", "\"dist/**\"", "") ",\"test\":" CACHED("t", "\"test/**\"", "", "\"build\"") "}}");
-	vxt_write(p->dir, "p/app/package.json", "{\"name\":\"app\",\"dependencies\":{\"lib\":\"*\"}}");
+		"{\"tasks\":{\"build\":" CACHED("b", "\"src/**\"", "\"dist/**\"",
+			"") ",\"test\":" CACHED("t", "\"test/**\"", "", "\"build\"") "}}");
+	vxt_write(p->dir, "p/app/package.json",
+		"{\"name\":\"app\",\"dependencies\":{\"lib\":\"*\"}}");
 	vxt_write(p->dir, "p/app/vx.json",
-		"{\"tasks\":{\"build\":" CACHED("b", "\"src/**\"", "\"dist/**\"", "\"^build\"") ",\"test\":" CACHED("t", "\"test/**\"", "", "") "}}");
+		"{\"tasks\":{\"build\":" CACHED("b", "\"src/**\"", "\"dist/**\"",
+			"\"^build\"") ",\"test\":" CACHED("t", "\"test/**\"", "", "") "}}");
 	vxt_write(p->dir, "p/docs/package.json", "{\"name\":\"docs\"}");
-	vxt_write(p->dir, "p/docs/vx.json", "{\"tasks\":{\"build\":{\"exec\":{\"command\":\"d\"}}}}");
+	vxt_write(
+		p->dir, "p/docs/vx.json", "{\"tasks\":{\"build\":{\"exec\":{\"command\":\"d\"}}}}");
 	vxt_write(p->dir, "p/lib/src/l.c", "1");
 	vxt_write(p->dir, "p/lib/test/l.c", "1");
 	vxt_write(p->dir, "p/app/src/a.c", "1");
@@ -48,7 +55,8 @@ static const char *affected(struct plan *p, const char *base)
 {
 	static char out[8192];
 	static const char *const words[] = {"build", "test"};
-	struct vx_select_opts o = {.cwd = ".", .affected = true, .affected_base = base, .words = {words, 2}};
+	struct vx_select_opts o = {
+		.cwd = ".", .affected = true, .affected_base = base, .words = {words, 2}};
 	size_t n = 0;
 
 	out[0] = '\0';
@@ -62,8 +70,9 @@ static const char *affected(struct plan *p, const char *base)
 	if (p->sel.nothing)
 		return p->sel.nothing;
 	for (uint32_t i = 0; i < p->sel.n_tasks; i++)
-		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s#%s: %s", n ? "\n" : "", p->ws.projects[p->sel.tasks[i].project].name,
-			p->sel.tasks[i].task, p->sel.reasons[i]);
+		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s#%s: %s", n ? "\n" : "",
+			p->ws.projects[p->sel.tasks[i].project].name, p->sel.tasks[i].task,
+			p->sel.reasons[i]);
 	return out;
 }
 
@@ -76,9 +85,10 @@ static void test_by_task(void **state)
 	assert_string_equal(affected(&p, NULL), "nothing affected since main");
 	/* an input of one task: it, and what depends on it */
 	vxt_write(p.dir, "p/lib/src/l.c", "2");
-	assert_string_equal(affected(&p, NULL), "app#build: depends on lib#build: p/lib/src/l.c changed\n"
-						"lib#build: p/lib/src/l.c changed\n"
-						"lib#test: depends on lib#build: p/lib/src/l.c changed");
+	assert_string_equal(affected(&p, NULL),
+		"app#build: depends on lib#build: p/lib/src/l.c changed\n"
+		"lib#build: p/lib/src/l.c changed\n"
+		"lib#test: depends on lib#build: p/lib/src/l.c changed");
 	git(&p, "commit -qam three");
 	vxt_write(p.dir, "p/lib/test/l.c", "2");
 	assert_string_equal(affected(&p, "HEAD"), "lib#test: p/lib/test/l.c changed");
@@ -86,21 +96,26 @@ static void test_by_task(void **state)
 	/* untracked, and declared by nobody: the whole project; ignored: nobody */
 	vxt_write(p.dir, "p/app/other.txt", "1");
 	vxt_write(p.dir, "p/app/dist/x", "1");
-	assert_string_equal(affected(&p, "HEAD"), "app#build: p/app/other.txt changed, which no task declares\n"
-						  "app#test: p/app/other.txt changed, which no task declares");
+	assert_string_equal(affected(&p, "HEAD"),
+		"app#build: p/app/other.txt changed, which no task declares\n"
+		"app#test: p/app/other.txt changed, which no task declares");
 	git(&p, "clean -qfd");
 	/* a manifest: the whole project, and dependents of its tasks */
 	vxt_write(p.dir, "p/lib/package.json", "{\"name\":\"lib\",\"private\":true}");
-	assert_string_equal(affected(&p, "HEAD"), "app#build: depends on lib#build: p/lib/package.json changed\n"
-						  "lib#build: p/lib/package.json changed\n"
-						  "lib#test: p/lib/package.json changed");
+	assert_string_equal(affected(&p, "HEAD"),
+		"app#build: depends on lib#build: p/lib/package.json changed\n"
+		"lib#build: p/lib/package.json changed\n"
+		"lib#test: p/lib/package.json changed");
 	git(&p, "checkout -q .");
 	/* no cache: any file of the project */
 	vxt_write(p.dir, "p/docs/x.md", "2");
-	assert_string_equal(affected(&p, "HEAD"), "docs#build: p/docs/x.md changed, which no task declares");
+	assert_string_equal(
+		affected(&p, "HEAD"), "docs#build: p/docs/x.md changed, which no task declares");
 	/* a lockfile: everything */
 	vxt_write(p.dir, "package-lock.json", "{ }");
-	assert_int_equal(strncmp(affected(&p, "HEAD"), "app#build: package-lock.json changed\ndocs#build: ", 49), 0);
+	assert_int_equal(strncmp(affected(&p, "HEAD"),
+				 "app#build: package-lock.json changed\ndocs#build: ", 49),
+		0);
 	/* deleted is changed */
 	git(&p, "checkout -q .");
 	git(&p, "rm -q p/app/src/a.c");
@@ -123,18 +138,21 @@ static void test_bases(void **state)
 	vxt_write(p.dir, "p/lib/src/l.c", "9");
 	git(&p, "commit -qam main2");
 	git(&p, "checkout -q work");
-	assert_string_equal(affected(&p, NULL), "app#build: p/app/src/a.c changed\ndocs#build: p/docs/x.md changed, which no task declares");
+	assert_string_equal(affected(&p, NULL),
+		"app#build: p/app/src/a.c changed\ndocs#build: p/docs/x.md changed, which no task declares");
 	setenv("TURBO_SCM_BASE", "HEAD~1", 1);
 	assert_string_equal(affected(&p, NULL), "app#build: p/app/src/a.c changed");
 	p.ws.settings.affected_base = "HEAD~2";
-	assert_string_equal(affected(&p, NULL), "app#build: p/app/src/a.c changed\ndocs#build: p/docs/x.md changed, which no task declares");
+	assert_string_equal(affected(&p, NULL),
+		"app#build: p/app/src/a.c changed\ndocs#build: p/docs/x.md changed, which no task declares");
 	p.ws.settings.affected_base = NULL;
 	unsetenv("TURBO_SCM_BASE");
 	/* on main itself the only candidate is HEAD: the commit before */
 	git(&p, "checkout -q main");
-	assert_string_equal(affected(&p, NULL), "app#build: depends on lib#build: p/lib/src/l.c changed\n"
-						"lib#build: p/lib/src/l.c changed\n"
-						"lib#test: depends on lib#build: p/lib/src/l.c changed");
+	assert_string_equal(affected(&p, NULL),
+		"app#build: depends on lib#build: p/lib/src/l.c changed\n"
+		"lib#build: p/lib/src/l.c changed\n"
+		"lib#test: depends on lib#build: p/lib/src/l.c changed");
 	affected(&p, "nonsense");
 	plan_says(&p, "git knows no revision \"nonsense\"", "git fetch", NULL);
 	affected(&p, "--output=/tmp/x");
@@ -162,7 +180,8 @@ static void test_no_history(void **state)
 
 	plan_open(&p);
 	vxt_write(p.dir, "package.json", "{\"name\":\"root\"}");
-	vxt_write(p.dir, "vx.json", "{\"tasks\":{\"build\":{\"exec\":{\"command\":\"b\"}},\"test\":{\"exec\":{\"command\":\"b\"}}}}");
+	vxt_write(p.dir, "vx.json",
+		"{\"tasks\":{\"build\":{\"exec\":{\"command\":\"b\"}},\"test\":{\"exec\":{\"command\":\"b\"}}}}");
 	assert_int_equal(plan_load(&p), 0);
 	setenv("GIT_CEILING_DIRECTORIES", "/tmp", 1);
 	affected(&p, NULL);

@@ -1,4 +1,5 @@
-/* tar and zstd: what we write others read, what others write we read, and what is damaged is refused. */
+/* tar and zstd: what we write others read, what others write we read, and what is damaged is
+ * refused. */
 #include "vxtest.h"
 
 #include "../../sched/cache/tar.h"
@@ -21,8 +22,8 @@ struct sum {
 static int on_member(void *arg, const struct vx_tar_member *m)
 {
 	struct sum *s = arg;
-	vx_buf_printf(&s->text, "%s %c %o %llu %lld %s\n", m->path, m->type, m->mode, (unsigned long long)m->size, (long long)m->mtime_ns,
-		m->target ? m->target : "");
+	vx_buf_printf(&s->text, "%s %c %o %llu %lld %s\n", m->path, m->type, m->mode,
+		(unsigned long long)m->size, (long long)m->mtime_ns, m->target ? m->target : "");
 	return s->fail_at && --s->fail_at == 0 ? -EIO : 0;
 }
 
@@ -54,9 +55,14 @@ static int read_all(const void *p, size_t n, size_t piece, struct sum *s)
 	return k;
 }
 
-static void add_file(struct vx_buf *b, const char *path, const char *text, uint32_t mode, int64_t mtime_ns)
+static void add_file(
+	struct vx_buf *b, const char *path, const char *text, uint32_t mode, int64_t mtime_ns)
 {
-	struct vx_tar_member m = {.path = path, .type = VX_TAR_FILE, .mode = mode, .size = strlen(text), .mtime_ns = mtime_ns};
+	struct vx_tar_member m = {.path = path,
+		.type = VX_TAR_FILE,
+		.mode = mode,
+		.size = strlen(text),
+		.mtime_ns = mtime_ns};
 	vx_tar_header(&m, b);
 	vx_buf_adds(b, text);
 	memset(vx_buf_reserve(b, 512), 0, 512);
@@ -82,8 +88,16 @@ static void make_sample(struct vx_buf *b)
 {
 	char *name = long_name(230), *target = long_name(150);
 	struct vx_tar_member dir = {.path = "d", .type = VX_TAR_DIR, .mode = 0700},
-			     link = {.path = "d/l", .target = "../x", .type = VX_TAR_LINK, .mode = 0777, .mtime_ns = 5},
-			     far = {.path = "d/m", .target = target, .type = VX_TAR_LINK, .mode = 0777, .mtime_ns = 1000000000};
+			     link = {.path = "d/l",
+				     .target = "../x",
+				     .type = VX_TAR_LINK,
+				     .mode = 0777,
+				     .mtime_ns = 5},
+			     far = {.path = "d/m",
+				     .target = target,
+				     .type = VX_TAR_LINK,
+				     .mode = 0777,
+				     .mtime_ns = 1000000000};
 	vx_tar_header(&dir, b);
 	add_file(b, "d/a", "hello", 0644, 1234567890123456789LL);
 	add_file(b, "d/b \n\xff\xfe=1", "", 04755, -1500000000LL);
@@ -107,7 +121,8 @@ static void test_round_trip(void **state)
 	assert_int_equal(read_all(b.data, b.len, b.len, &s), 0);
 	assert_non_null(strstr(vx_buf_str(&s.text), "d 5 700 0 0 \n"));
 	assert_non_null(strstr(vx_buf_str(&s.text), "d/a 0 644 5 1234567890123456789 \nend\n"));
-	assert_non_null(strstr(vx_buf_str(&s.text), "d/b \n\xff\xfe=1 0 4755 0 -1500000000 \nend\n"));
+	assert_non_null(
+		strstr(vx_buf_str(&s.text), "d/b \n\xff\xfe=1 0 4755 0 -1500000000 \nend\n"));
 	assert_non_null(strstr(vx_buf_str(&s.text), "d/l 2 777 0 5 ../x\n"));
 	assert_int_equal(s.data, 9);
 	for (size_t piece = 1; piece < 1100; piece += 7) {
@@ -178,7 +193,8 @@ static void test_reads_others(void **state)
 static void test_refuses(void **state)
 {
 	(void)state;
-	static const char *const bad[] = {"/abs", "../up", "a/../b", "a//b", "./a", "a/.", "", ".git/x", "a/.git", ".vx/lock", "a/.vx/x", "a/"};
+	static const char *const bad[] = {"/abs", "../up", "a/../b", "a//b", "./a", "a/.", "",
+		".git/x", "a/.git", ".vx/lock", "a/.vx/x", "a/"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct vx_buf b = VX_BUF(1 << 20);
 		struct sum s = {0};
@@ -261,7 +277,10 @@ static void test_zstd(void **state)
 	bool done = false;
 	vx_unzip_begin(u);
 	for (size_t at = 0; at < one.len; at += 12345)
-		assert_int_equal(vx_unzip_feed(u, one.data + at, one.len - at < 12345 ? one.len - at : 12345, &done, collect, &back), 0);
+		assert_int_equal(
+			vx_unzip_feed(u, one.data + at, one.len - at < 12345 ? one.len - at : 12345,
+				&done, collect, &back),
+			0);
 	assert_true(done);
 	assert_int_equal(back.len, n);
 	assert_memory_equal(back.data, text, n);
@@ -269,7 +288,8 @@ static void test_zstd(void **state)
 	size_t got;
 	char small[100];
 	assert_int_equal(vx_unzip_all(u, one.data, one.len, small, sizeof small, &got), -EBADMSG);
-	assert_int_equal(vx_unzip_all(u, "not zstd at all", 15, small, sizeof small, &got), -EBADMSG);
+	assert_int_equal(
+		vx_unzip_all(u, "not zstd at all", 15, small, sizeof small, &got), -EBADMSG);
 	/* a small frame by itself, after a streamed one */
 	void *dst = vx_xmalloc(vx_zip_bound(1000));
 	assert_int_equal(vx_zip_all(z, text, 1000, dst, vx_zip_bound(1000), &got), 0);
@@ -302,7 +322,8 @@ static size_t zipped(struct vx_zip *z, const uint8_t *p, size_t n)
 	return got;
 }
 
-/* What is as good as random is not searched for what entropy coding could gain; everything else is, also after it. */
+/* What is as good as random is not searched for what entropy coding could gain; everything else is,
+ * also after it. */
 static void test_zstd_haste(void **state)
 {
 	(void)state;
@@ -317,8 +338,10 @@ static void test_zstd_haste(void **state)
 	memcpy(b + N / 2, b, N / 2);
 	assert_true(zipped(z, b, N) < N * 6 / 10); /* long repeats are found nevertheless */
 	for (size_t i = 0; i < N; i++)
-		b[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[b[i] & 63];
-	assert_true(zipped(z, b + 1, N / 3) < N / 3 * 78 / 100); /* base64 of random bytes: 3/4 are possible */
+		b[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[b[i] &
+											  63];
+	/* base64 of random bytes: 3/4 are possible */
+	assert_true(zipped(z, b + 1, N / 3) < N / 3 * 78 / 100);
 	for (size_t i = 0; i < N; i++)
 		b[i] = (seed = seed * 1664525 + 1013904223) >> 30 ? (uint8_t)(seed >> 16) : 0x90;
 	assert_true(zipped(z, b, N) < N * 90 / 100); /* one value a quarter of the time */
@@ -328,7 +351,9 @@ static void test_zstd_haste(void **state)
 	for (size_t i = 0; i < LARGE;) {
 		uint32_t r = seed = seed * 1664525 + 1013904223, back = (r >> 8) % 50000 + 1;
 		for (uint32_t k = (r >> 28) + 8; k && i < LARGE; k--, i++)
-			b[i] = r >> 31 || i < back ? (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24) : b[i - back];
+			b[i] = r >> 31 || i < back
+				       ? (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24)
+				       : b[i - back];
 	}
 	assert_true(zipped(z, b, LARGE) < LARGE * 85 / 100);
 	vx_zip_free(z);
@@ -353,7 +378,9 @@ static void test_zstd_crumbs(void **state)
 	size_t most = 0;
 	assert_int_equal(vx_zip_begin(z, N, NULL), 0);
 	for (size_t at = 0; at < N; at += CRUMB) {
-		assert_int_equal(vx_zip_feed(z, text + at, N - at < CRUMB ? N - at : CRUMB, false, collect, &crumbs), 0);
+		assert_int_equal(vx_zip_feed(z, text + at, N - at < CRUMB ? N - at : CRUMB, false,
+					 collect, &crumbs),
+			0);
 		if (at % (CRUMB * 1000) == 0) {
 			struct mallinfo2 now = mallinfo2();
 			size_t held = now.hblkhd + now.arena - before.hblkhd - before.arena;
@@ -370,15 +397,19 @@ static void test_zstd_crumbs(void **state)
 	free(text);
 }
 
-/* Repeats from as far back as compression looks, and from beyond, while what is in front is overwritten. */
+/* Repeats from as far back as compression looks, and from beyond, while what is in front is
+ * overwritten. */
 static void far_repeats(uint8_t *p, size_t n)
 {
 	uint32_t seed = 3;
 	for (size_t i = 0; i < n;) {
 		uint32_t r = seed = seed * 1664525 + 1013904223, k = (r >> 8) % 300 + 6;
-		size_t back = r % 5 ? (512 << 10) - (seed >> 12) % 2000 + (r % 5 == 1 ? 4000 : 0) : seed >> 12;
+		size_t back = r % 5 ? (512 << 10) - (seed >> 12) % 2000 + (r % 5 == 1 ? 4000 : 0)
+				    : seed >> 12;
 		for (; k && i < n; k--, i++)
-			p[i] = r >> 30 == 0 || i < back ? (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24) : p[i - back];
+			p[i] = r >> 30 == 0 || i < back
+				       ? (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24)
+				       : p[i - back];
 	}
 }
 
@@ -395,16 +426,19 @@ static int refuse(void *arg, const void *p, size_t n)
 	return ++*(int *)arg > 3 ? -ENOSPC : 0;
 }
 
-/* Put where it is compressed, in line and beside a thread, up to where a piece ends and one byte to either side of it. */
+/* Put where it is compressed, in line and beside a thread, up to where a piece ends and one byte to
+ * either side of it. */
 static void test_zstd_room(void **state)
 {
 	(void)state;
 	enum { PIECE = 256 << 10, MOST = (9 << 20) + 1 };
-	static const size_t sizes[] = {0, 1, PIECE - 1, PIECE, PIECE + 1, (5 << 20) - 1, 5 << 20, (9 << 20) - 1, 9 << 20, MOST};
+	static const size_t sizes[] = {0, 1, PIECE - 1, PIECE, PIECE + 1, (5 << 20) - 1, 5 << 20,
+		(9 << 20) - 1, 9 << 20, MOST};
 	uint8_t *text = vx_xmalloc(MOST), *back = vx_xmalloc(MOST);
 	far_repeats(text, MOST);
 	for (size_t at = PIECE; at + PIECE < MOST;
-		at += at % 3 ? 3 * PIECE : PIECE) /* pieces that can hardly be compressed, also one behind the other */
+		at += at % 3 ? 3 * PIECE : PIECE) /* pieces that can hardly be compressed, also one
+						     behind the other */
 		assert_int_equal(getrandom(text + at, PIECE, 0), PIECE);
 	struct vx_zip *z = vx_zip_new();
 	struct vx_unzip *u = vx_unzip_new();
@@ -422,7 +456,8 @@ static void test_zstd_room(void **state)
 			k = n - at < k ? n - at : k;
 			k = at % 3 ? k : (k + 1) / 2;
 			memcpy(room, text + at, k);
-			assert_int_equal(vx_zip_filled(z, k, t % 2 ? slow_collect : collect, &packed), 0);
+			assert_int_equal(
+				vx_zip_filled(z, k, t % 2 ? slow_collect : collect, &packed), 0);
 		}
 		assert_int_equal(vx_zip_feed(z, NULL, 0, true, collect, &packed), 0);
 		vx_sha256_done(&sha, &d);
@@ -436,7 +471,8 @@ static void test_zstd_room(void **state)
 		assert_int_equal(again.len, packed.len);
 		assert_memory_equal(again.data, packed.data, packed.len);
 	}
-	for (size_t n = 5 << 20; n <= 9 << 20; n += 4 << 20) { /* given up by the sink, by the caller, and with too little; then all is well again */
+	/* given up by the sink, by the caller, and with too little; then all is well again */
+	for (size_t n = 5 << 20; n <= 9 << 20; n += 4 << 20) {
 		struct vx_sha256 sha;
 		int calls = 0;
 		vx_sha256_init(&sha);

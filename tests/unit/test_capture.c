@@ -42,7 +42,8 @@ static int capture(const char *script, uint32_t timeout_ms, int cancel_fd)
 	return r;
 }
 
-/* The script has printed its helper's pid; a zombie (its parent may be slow to reap) counts as ended. */
+/* The script has printed its helper's pid; a zombie (its parent may be slow to reap) counts as
+ * ended. */
 static void gone(void)
 {
 	pid_t pid = atoi(vx_buf_str(&out));
@@ -79,7 +80,10 @@ static void both_streams_and_status(void **state)
 static void much_on_both_streams(void **state)
 {
 	(void)state;
-	assert_int_equal(capture("i=0; while [ $i -lt 300 ]; do printf '%01000d' 0; printf '%01000d' 0 >&2; i=$((i+1)); done", 0, -1), 0);
+	assert_int_equal(
+		capture("i=0; while [ $i -lt 300 ]; do printf '%01000d' 0; printf '%01000d' 0 >&2; i=$((i+1)); done",
+			0, -1),
+		0);
 	assert_int_equal(out.len, 300000);
 	assert_int_equal(err.len, 300000);
 }
@@ -152,11 +156,16 @@ static void too_long_while_writing(void **state)
 static void the_whole_session_is_killed(void **state)
 {
 	(void)state;
-	assert_int_equal(capture("bash -c \"set -m; trap '' TERM HUP; sleep 100 & echo \\$!; wait\"", 300, -1), -ETIMEDOUT);
+	assert_int_equal(
+		capture("bash -c \"set -m; trap '' TERM HUP; sleep 100 & echo \\$!; wait\"", 300,
+			-1),
+		-ETIMEDOUT);
 	gone();
 	vx_buf_clear(&out);
 	assert_int_equal(
-		capture("trap '' TERM HUP; echo $$; exec sleep 100 >/dev/null 2>&1", 200, -1), -ETIMEDOUT); /* nothing but its exit to wait for */
+		/* nothing but its exit to wait for */
+		capture("trap '' TERM HUP; echo $$; exec sleep 100 >/dev/null 2>&1", 200, -1),
+		-ETIMEDOUT);
 	gone();
 }
 
@@ -220,7 +229,10 @@ static void kept_says_the_same(void **state)
 	assert_int_equal(kept("kill -TERM $$", 10000, -1), 0);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 	vx_buf_clear(&out);
-	assert_int_equal(kept("i=0; while [ $i -lt 300 ]; do printf '%01000d' 0; printf '%01000d' 0 >&2; i=$((i+1)); done", 0, -1), 0);
+	assert_int_equal(
+		kept("i=0; while [ $i -lt 300 ]; do printf '%01000d' 0; printf '%01000d' 0 >&2; i=$((i+1)); done",
+			0, -1),
+		0);
 	assert_int_equal(out.len, 300000);
 	out.max = 400000;
 	assert_int_equal(kept("yes", 0, -1), -EFBIG);
@@ -229,7 +241,8 @@ static void kept_says_the_same(void **state)
 static void kept_gets_descriptors_and_directory(void **state)
 {
 	struct vx_spawn s = VX_SPAWN_INIT;
-	const char *argv[] = {"sh", "-c", "cat <&3; echo there >&4; pwd; ls /proc/self/fd | wc -w; echo \"$X\"", NULL},
+	const char *argv[] = {"sh", "-c",
+		"cat <&3; echo there >&4; pwd; ls /proc/self/fd | wc -w; echo \"$X\"", NULL},
 		   *envp[] = {"X=y z", "PATH=/usr/bin:/bin", NULL};
 	int fd = vx_memfd("x"), other = vx_memfd("y");
 	struct vx_spawn_fd fds[] = {{fd, 3}, {other, 4}};
@@ -246,7 +259,8 @@ static void kept_gets_descriptors_and_directory(void **state)
 	s.n_fds = 2;
 	s.keep = true;
 	assert_int_equal(vx_spawn_capture(&s, &out, NULL, 0, -1, &status), 0);
-	assert_string_equal(vx_buf_str(&out), "hello\n/usr\n6\ny z\n"); /* the sixth is that of ls */
+	/* the sixth is that of ls */
+	assert_string_equal(vx_buf_str(&out), "hello\n/usr\n6\ny z\n");
 	assert_int_equal(pread(other, text, sizeof text, 0), 6);
 	assert_string_equal(text, "there\n");
 	vx_close(fd);
@@ -279,10 +293,13 @@ static void nothing_kept_is_left(void **state)
 	for (size_t i = 0; i < 4; i++) {
 		char script[256];
 
-		snprintf(script, sizeof script, "setsid sh -c 'trap \"\" TERM HUP; sleep 100 & sleep 101' >/dev/null 2>&1 & echo $!; sleep .05; %s",
+		snprintf(script, sizeof script,
+			"setsid sh -c 'trap \"\" TERM HUP; sleep 100 & sleep 101' >/dev/null 2>&1 & echo $!; sleep .05; %s",
 			endings[i]);
 		vx_buf_clear(&out);
-		assert_int_equal(kept(script, 400, -1), i == 0 || i == 2 ? 0 : i == 1 ? -ETIMEDOUT : -EFBIG);
+		assert_int_equal(kept(script, 400, -1), i == 0 || i == 2 ? 0
+							: i == 1         ? -ETIMEDOUT
+									 : -EFBIG);
 		gone();
 	}
 }
@@ -312,7 +329,9 @@ static void keepers_are_stopped(void **state)
 {
 	(void)state;
 	assert_int_equal(
-		kept("setsid sleep 100 >/dev/null 2>&1 & echo $!; kill -STOP $(sed 's/.*) . \\([0-9]*\\).*/\\1/' /proc/$PPID/stat)", 20000, -1), 0);
+		kept("setsid sleep 100 >/dev/null 2>&1 & echo $!; kill -STOP $(sed 's/.*) . \\([0-9]*\\).*/\\1/' /proc/$PPID/stat)",
+			20000, -1),
+		0);
 	assert_int_equal(status, 0);
 	gone();
 }

@@ -8,7 +8,8 @@ static void workspace(struct plan *p)
 {
 	plan_open(p);
 	vxt_write(p->dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
-	vxt_write(p->dir, "p/a/package.json", "{\"name\":\"a\",\"scripts\":{\"build\":\"tsc\",\"lint\":\"eslint .\"}}");
+	vxt_write(p->dir, "p/a/package.json",
+		"{\"name\":\"a\",\"scripts\":{\"build\":\"tsc\",\"lint\":\"eslint .\"}}");
 }
 
 static const struct vx_task_decl *decl(const struct plan *p, const char *project, const char *task)
@@ -23,10 +24,13 @@ static const struct vx_task_decl *decl(const struct plan *p, const char *project
 
 #define TASK(body) "{\"tasks\":{\"t\":{" body "}}}"
 #define EXEC(body) TASK("\"exec\":{\"command\":\"c\"," body "}")
-#define CACHE(in, out) TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":" in "},\"outputs\":{\"files\":" out "}}")
+#define CACHE(in, out)                                                           \
+	TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":" in \
+	     "},\"outputs\":{\"files\":" out "}}")
 #define SANDBOX(body) EXEC("\"sandbox\":{" body "}")
 
-/* Every rule of the schema and of docs/config.md that one file can break: its text. All errors of a task name file, project and task. */
+/* Every rule of the schema and of docs/config.md that one file can break: its text. All errors of a
+ * task name file, project and task. */
 struct broken {
 	const char *text, *says, *says_too;
 };
@@ -56,7 +60,8 @@ static const struct broken broken_tasks[] = {
 	{TASK("\"dependsOn\":[\"#a\"]"), "names no task", ""},
 	{TASK("\"dependsOn\":[\"^a#b\"]"), "mixes '^' and '#'", ""},
 	{TASK("\"dependsOn\":[\"\"]"), "empty string", ""},
-	{TASK("\"description\":1,\"dependsOn\":[\"x\"]"), "description must be a string, not a number", ""},
+	{TASK("\"description\":1,\"dependsOn\":[\"x\"]"),
+		"description must be a string, not a number", ""},
 	{"null", "must be an object, not null", ""},
 	{"{\"tasks\":{\"a\\u0007b\":{}}}", "hold a control character", ""},
 };
@@ -68,16 +73,20 @@ static const struct broken broken_exec[] = {
 	{TASK("\"exec\":{\"command\":\" \"}"), "exec.command is empty", ""},
 	{TASK("\"exec\":{\"command\":[\"a\"]}"), "exec.command must be a string, not a list", ""},
 	{TASK("\"exec\":{\"command\":\"a\\u0000b\"}"), "must not hold a NUL", ""},
-	{TASK("\"exec\":{\"command\":\"x {projectRoot}/y\"}"), "Nx's {projectRoot}", "project directory"},
+	{TASK("\"exec\":{\"command\":\"x {projectRoot}/y\"}"), "Nx's {projectRoot}",
+		"project directory"},
 	{EXEC("\"comand\":1"), "exec has an unknown key \"comand\"", "did you mean \"command\"?"},
-	{EXEC("\"timeout\":2147483648"), "exec.timeout must be a whole number from 0 to 2147483647", ""},
+	{EXEC("\"timeout\":2147483648"), "exec.timeout must be a whole number from 0 to 2147483647",
+		""},
 	{EXEC("\"timeout\":-1"), "exec.timeout must be", ""},
 	{EXEC("\"timeout\":1.5"), "exec.timeout must be", ""},
 	{EXEC("\"timeout\":\"1\""), "exec.timeout must be", ""},
 	{EXEC("\"retries\":-1"), "exec.retries must be", ""},
 	{EXEC("\"interactive\":1"), "exec.interactive must be true or false, not a number", ""},
-	{EXEC("\"persistent\":{\"readyWen\":\"x\"}"), "exec.persistent has an unknown key", "readyWhen"},
-	{EXEC("\"persistent\":true,\"retries\":1"), "exec.retries cannot be given for a persistent task", ""},
+	{EXEC("\"persistent\":{\"readyWen\":\"x\"}"), "exec.persistent has an unknown key",
+		"readyWhen"},
+	{EXEC("\"persistent\":true,\"retries\":1"),
+		"exec.retries cannot be given for a persistent task", ""},
 	{EXEC("\"env\":{\"passThrough\":[\"A=B\"]}"), "has no '='", "exec.env.passThrough"},
 	{EXEC("\"env\":{\"passThrough\":[\"A\\u0000B\"]}"), "NUL", "exec.env.passThrough"},
 	{EXEC("\"env\":{\"define\":{\"A=\":\"B\"}}"), "has no '='", "exec.env.define"},
@@ -85,23 +94,31 @@ static const struct broken broken_exec[] = {
 	{EXEC("\"env\":{\"define\":{\"A\":null}}"), "exec.env.define.A must be a string", ""},
 	{EXEC("\"env\":{\"secret\":[\"\"]}"), "empty string", "exec.env.secret"},
 	{EXEC("\"env\":{\"passthrough\":[]}"), "unknown key \"passthrough\"", "passThrough"},
-	{EXEC("\"resources\":{\"cpus\":0}"), "exec.resources.cpus must be a whole number from 1", ""},
+	{EXEC("\"resources\":{\"cpus\":0}"), "exec.resources.cpus must be a whole number from 1",
+		""},
 	{EXEC("\"resources\":{\"memory\":\"lots\"}"), "exec.resources.memory must be a size", ""},
 	{EXEC("\"resources\":{\"memory\":true}"), "exec.resources.memory must be a size", ""},
-	{EXEC("\"resources\":{\"gpu\":1}"), "exec.resources has an unknown key \"gpu\"", "known keys"},
-	{EXEC("\"env\":{\"passThrough\":[\"VITE_*\"]}"), "no patterns of variables", "exec.env.passThrough"},
+	{EXEC("\"resources\":{\"gpu\":1}"), "exec.resources has an unknown key \"gpu\"",
+		"known keys"},
+	{EXEC("\"env\":{\"passThrough\":[\"VITE_*\"]}"), "no patterns of variables",
+		"exec.env.passThrough"},
 	{EXEC("\"env\":{\"secret\":[\"!A\"]}"), "no patterns of variables", "write each name"},
 };
 
 /* cache. */
 static const struct broken broken_cache[] = {
-	{TASK("\"dependsOn\":[\"x\"],\"cache\":{\"inputs\":{\"files\":[]},\"outputs\":{\"files\":[]}}"), "cannot be given for a group", ""},
+	{TASK("\"dependsOn\":[\"x\"],\"cache\":{\"inputs\":{\"files\":[]},\"outputs\":{\"files\":[]}}"),
+		"cannot be given for a group", ""},
 	{TASK("\"exec\":{\"command\":\"c\",\"persistent\":{}},\"cache\":{\"inputs\":{\"files\":[]},\"outputs\":{\"files\":[]}}"),
 		"cache cannot be given for a persistent task", ""},
-	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{}"), "cache lacks inputs.files and outputs.files", ""},
-	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"outputs\":{\"files\":[]}}"), "cache lacks inputs.files", ""},
-	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[]}}"), "cache lacks outputs.files", ""},
-	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"input\":{}}"), "cache has an unknown key \"input\"", "did you mean \"inputs\"?"},
+	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{}"),
+		"cache lacks inputs.files and outputs.files", ""},
+	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"outputs\":{\"files\":[]}}"),
+		"cache lacks inputs.files", ""},
+	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[]}}"),
+		"cache lacks outputs.files", ""},
+	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"input\":{}}"),
+		"cache has an unknown key \"input\"", "did you mean \"inputs\"?"},
 	{CACHE("[\"/etc/passwd\"]", "[]"), "is absolute", "cache.inputs.files"},
 	{CACHE("[\"!/etc\"]", "[]"), "is absolute", ""},
 	{CACHE("[\"{a,/b}\"]", "[]"), "is absolute", ""},
@@ -118,14 +135,15 @@ static const struct broken broken_cache[] = {
 	{CACHE("[\"{workspaceRoot}/x\"]", "[]"), "uses {workspaceRoot}", "workspaceFiles"},
 	{CACHE("[]", "[\"{options.outputPath}\"]"), "uses {options.", "value itself"},
 	{CACHE("[\"src/**\"]", "[\"!dist/x\"]"), "has only `!` entries", "cache.outputs.files"},
-	{CACHE("[\"dist/x\"]", "[\"dist/**\"]"), "lies wholly in the task's own outputs", "dist/**"},
+	{CACHE("[\"dist/x\"]", "[\"dist/**\"]"), "lies wholly in the task's own outputs",
+		"dist/**"},
 	{CACHE("[\"src/**\"]", "[\"**\"]"), "takes the project's own package.json", "dist/**"},
 	{"{\"tasks\":{\"t\":{\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[\"src/**\"]},\"outputs\":{\"files\":[\"dist/**\"],\"workspaceFiles\":[\"*.json\"]}}}}}",
 		"takes the workspace's own package.json", "dist/**"},
 	{CACHE("[\"src/**\"]", "[\"*.jsonc\"]"), "takes the project's own vx.jsonc", "dist/**"},
 	{CACHE("[\"dist/{a,b}\"]", "[\"dist\"]"), "lies wholly in the task's own outputs", ""},
-	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[],\"env\":[\"A=1\"]},\"outputs\":{\"files\":[]}}"), "has no '='",
-		"cache.inputs.env"},
+	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[],\"env\":[\"A=1\"]},\"outputs\":{\"files\":[]}}"),
+		"has no '='", "cache.inputs.env"},
 	{TASK("\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[],\"env\":[\"A*\"]},\"outputs\":{\"files\":[]}}"),
 		"no patterns of variables", "cache.inputs.env"},
 	{CACHE("[\"!x\"]", "[]"), "has only `!` entries", "put \"**\" in front"},
@@ -134,9 +152,11 @@ static const struct broken broken_cache[] = {
 /* exec.sandbox. */
 static const struct broken broken_sandbox[] = {
 	{EXEC("\"sandbox\":[]"), "exec.sandbox must be an object", ""},
-	{SANDBOX("\"alow\":{}"), "exec.sandbox has an unknown key \"alow\"", "did you mean \"allow\"?"},
+	{SANDBOX("\"alow\":{}"), "exec.sandbox has an unknown key \"alow\"",
+		"did you mean \"allow\"?"},
 	{SANDBOX("\"allow\":{\"read\":\"x\"}"), "exec.sandbox.allow.read must be a list", ""},
-	{SANDBOX("\"allow\":{\"network\":\"x\"}"), "exec.sandbox.allow.network must be true, false or a list", ""},
+	{SANDBOX("\"allow\":{\"network\":\"x\"}"),
+		"exec.sandbox.allow.network must be true, false or a list", ""},
 	{SANDBOX("\"allow\":{\"network\":[\"https://x.org\"]}"), "has a scheme", ""},
 	{SANDBOX("\"allow\":{\"network\":[\"x.org/y\"]}"), "has a path", ""},
 	{SANDBOX("\"allow\":{\"network\":[\"localhost\"]}"), "bare name without a dot", ""},
@@ -184,7 +204,9 @@ static void test_errors(void **state)
 /* What looks like it and is no claim on the project's own files. */
 static void test_outputs_beside_own_files(void **state)
 {
-	static const char *const fine[] = {CACHE("[\"src/**\"]", "[\"**/*.map\",\"*.tgz\",\"vx/**\",\"**/dist/**\",\"*.d.ts\",\"lib/*.json\"]"),
+	static const char *const fine[] = {
+		CACHE("[\"src/**\"]",
+			"[\"**/*.map\",\"*.tgz\",\"vx/**\",\"**/dist/**\",\"*.d.ts\",\"lib/*.json\"]"),
 		CACHE("[\"src/**\"]", "[\"*.json\",\"!package.json\",\"!vx.json\"]")};
 	struct plan p;
 
@@ -208,9 +230,12 @@ static const struct {
 	{"{\"cacheDir\":\"\"}", "cacheDir is empty", ""},
 	{"{\"sharedStore\":1}", "sharedStore must be true or false", ""},
 	{"{\"timeout\":-5}", "timeout must be", ""},
-	{"{\"cacheRetention\":{\"olderThan\":\"soon\"}}", "cacheRetention.olderThan must be a time", "30d"},
-	{"{\"cacheRetention\":{\"maxSize\":\"big\"}}", "cacheRetention.maxSize must be a size", "10G"},
-	{"{\"cacheRetention\":{\"age\":1}}", "cacheRetention has an unknown key \"age\"", "olderThan"},
+	{"{\"cacheRetention\":{\"olderThan\":\"soon\"}}", "cacheRetention.olderThan must be a time",
+		"30d"},
+	{"{\"cacheRetention\":{\"maxSize\":\"big\"}}", "cacheRetention.maxSize must be a size",
+		"10G"},
+	{"{\"cacheRetention\":{\"age\":1}}", "cacheRetention has an unknown key \"age\"",
+		"olderThan"},
 	{"{\"rules\":{\"upfrontkeys\":true}}", "rules has an unknown key", "upfrontKeys"},
 	{"{\"rules\":{\"upfrontKeys\":\"yes\"}}", "rules.upfrontKeys must be true or false", ""},
 	{"{\"tasks\":[]}", "tasks must be an object", ""},
@@ -288,7 +313,8 @@ static void test_everything_that_can_be_said(void **state)
 	assert_int_equal(t->exec.cpus, 2);
 	assert_true(t->exec.exclusive && t->exec.memory_bytes == (4ULL << 30));
 	assert_string_equal(t->exec.define[0].value, "production");
-	assert_true(t->exec.sandboxed && t->exec.sandbox.unix_all && t->exec.sandbox.pty && t->exec.sandbox.weaker_when_nested);
+	assert_true(t->exec.sandboxed && t->exec.sandbox.unix_all && t->exec.sandbox.pty &&
+		    t->exec.sandbox.weaker_when_nested);
 	assert_int_equal(t->exec.sandbox.net_allow.n, 4);
 	assert_int_equal(t->exec.sandbox.bind_ports[0], 5173);
 	assert_string_equal(t->exec.sandbox.net_deny.v[0], "*:22");
@@ -313,12 +339,14 @@ static void test_defaults(void **state)
 	(void)state;
 	workspace(&p);
 	vxt_write(p.dir, "p/b/package.json", "{\"name\":\"b\"}");
-	vxt_write(p.dir, "p/b/vx.json", "{\"tasks\":{\"build\":{\"exec\":{\"command\":\"make\"}},\"gen\":{}}}");
+	vxt_write(p.dir, "p/b/vx.json",
+		"{\"tasks\":{\"build\":{\"exec\":{\"command\":\"make\"}},\"gen\":{}}}");
 	vxt_write(p.dir, "p/c/package.json", "{\"name\":\"c\",\"scripts\":{\"build\":\"x\"}}");
 	vxt_write(p.dir, "p/c/vx.json",
 		"{\"tasks\":{\"build\":{\"dependsOn\":[\"lint\"],\"cache\":{\"outputs\":{\"files\":[\"out\"]}}},\"lint\":{\"exec\":{\"command\":\"l\"}}}}");
 	vxt_write(p.dir, "p/d/package.json", "{\"name\":\"d\",\"scripts\":{\"build\":\"x\"}}");
-	vxt_write(p.dir, "p/d/vx.json", "{\"tasks\":{\"build\":{\"cache\":null,\"dependsOn\":null}}}");
+	vxt_write(p.dir, "p/d/vx.json",
+		"{\"tasks\":{\"build\":{\"cache\":null,\"dependsOn\":null}}}");
 	vxt_write(p.dir, "vx.workspace.json",
 		"{\"concurrency\":\"50%\",\"cacheDir\":\"../c\",\"timeout\":5,\"cacheRetention\":{\"olderThan\":\"30d\",\"maxSize\":\"10G\"},\"affectedBase\":\"dev\","
 		"\"tasks\":{\"build\":{\"dependsOn\":[\"^build\"],\"exec\":{\"timeout\":7},\"cache\":{\"inputs\":{\"files\":[\"src/**\"]},\"outputs\":{\"files\":[\"dist/**\"]}}},"
@@ -352,8 +380,10 @@ static void test_defaults(void **state)
 	/* a default that cannot stand for a project that takes it */
 	vxt_write(p.dir, "p/b/vx.json", "{\"tasks\":{\"build\":{}}}");
 	plan_load(&p);
-	plan_says(&p, "p/b/vx.json: project \"b\", task \"build\"", "exec.command is missing", NULL);
-	vxt_write(p.dir, "vx.workspace.json", "{\"tasks\":{\"build\":{\"exec\":{\"retries\":-2}}}}");
+	plan_says(
+		&p, "p/b/vx.json: project \"b\", task \"build\"", "exec.command is missing", NULL);
+	vxt_write(
+		p.dir, "vx.workspace.json", "{\"tasks\":{\"build\":{\"exec\":{\"retries\":-2}}}}");
 	plan_load(&p);
 	plan_says(&p, "project \"a\", task \"build\": exec.retries", "vx.workspace.json", NULL);
 	plan_close(&p);
@@ -369,10 +399,12 @@ static void test_same_meaning_same_canonical(void **state)
 	vxt_write(p.dir, "p/a/vx.json", EXEC("\"resources\":{\"cpus\":2}"));
 	assert_int_equal(plan_load(&p), 0);
 	snprintf(first, sizeof first, "%s", decl(&p, "a", "t")->canonical);
-	vxt_write(p.dir, "p/a/vx.json", "{\"tasks\":{\"t\":{\"dependsOn\":[],\"exec\":{\"env\":{},\"command\":\"c\"}}}}");
+	vxt_write(p.dir, "p/a/vx.json",
+		"{\"tasks\":{\"t\":{\"dependsOn\":[],\"exec\":{\"env\":{},\"command\":\"c\"}}}}");
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_equal(first, decl(&p, "a", "t")->canonical);
-	vxt_write(p.dir, "p/a/vx.json", "{\"tasks\":{\"t\":{\"exec\":{\"command\":\"c\",\"timeout\":0}}}}");
+	vxt_write(p.dir, "p/a/vx.json",
+		"{\"tasks\":{\"t\":{\"exec\":{\"command\":\"c\",\"timeout\":0}}}}");
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_not_equal(first, decl(&p, "a", "t")->canonical);
 	plan_close(&p);

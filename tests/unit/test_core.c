@@ -1,4 +1,5 @@
-/* The core's rules one by one. Each test feeds events and reads the decisions as text: "run 0/1; done 2 hit; stop 1 TERM; end 0". */
+/* The core's rules one by one. Each test feeds events and reads the decisions as text: "run 0/1;
+ * done 2 hit; stop 1 TERM; end 0". */
 #include "vxtest.h"
 
 #include "vx/core.h"
@@ -9,8 +10,10 @@ static struct vx_core *core;
 
 static const char *decisions(void)
 {
-	static const char *const what[] = {"", "key", "restore", "run", "save", "stop", "retry", "done", "end"};
-	static const char *const results[] = {"", "ok", "hit", "failed", "skipped", "aborted", "not-started"};
+	static const char *const what[] = {
+		"", "key", "restore", "run", "save", "stop", "retry", "done", "end"};
+	static const char *const results[] = {
+		"", "ok", "hit", "failed", "skipped", "aborted", "not-started"};
 	static char out[4096];
 	struct vx_core_decision d;
 	size_t n = 0;
@@ -23,11 +26,16 @@ static const char *decisions(void)
 		else
 			n += (size_t)snprintf(out + n, sizeof out - n, " %u", d.task);
 		if (d.what == VX_DO_RUN || d.what == VX_DO_RETRY)
-			n += (size_t)snprintf(out + n, sizeof out - n, "/%u%s", d.attempt, d.what == VX_DO_RUN && d.unsaved ? " unsaved" : "");
+			n += (size_t)snprintf(out + n, sizeof out - n, "/%u%s", d.attempt,
+				d.what == VX_DO_RUN && d.unsaved ? " unsaved" : "");
 		if (d.what == VX_DO_STOP)
-			n += (size_t)snprintf(out + n, sizeof out - n, " %s", d.signal == SIGKILL ? "KILL" : d.signal == SIGTERM ? "TERM" : "INT");
+			n += (size_t)snprintf(out + n, sizeof out - n, " %s",
+				d.signal == SIGKILL   ? "KILL"
+				: d.signal == SIGTERM ? "TERM"
+						      : "INT");
 		if (d.what == VX_DO_DONE)
-			n += (size_t)snprintf(out + n, sizeof out - n, " %s%s", results[d.result], d.flaky ? " flaky" : "");
+			n += (size_t)snprintf(out + n, sizeof out - n, " %s%s", results[d.result],
+				d.flaky ? " flaky" : "");
 		if (d.what == VX_DO_DONE && d.result == VX_R_SKIPPED)
 			n += (size_t)snprintf(out + n, sizeof out - n, " by %u", d.blocker);
 		assert_true(n < sizeof out);
@@ -39,7 +47,9 @@ static const char *decisions(void)
 
 static void say(enum vx_core_kind kind, uint32_t task)
 {
-	vx_core_event(core, &(struct vx_core_event){.kind = kind, .task = task, .ok = true, .save = true, .signal = SIGINT});
+	vx_core_event(core,
+		&(struct vx_core_event){
+			.kind = kind, .task = task, .ok = true, .save = true, .signal = SIGINT});
 }
 
 static void fails(uint32_t task)
@@ -49,7 +59,8 @@ static void fails(uint32_t task)
 
 static void keyed(uint32_t task, enum vx_verdict v)
 {
-	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_KEYED, .task = task, .verdict = v});
+	vx_core_event(
+		core, &(struct vx_core_event){.kind = VX_EV_KEYED, .task = task, .verdict = v});
 }
 
 static void damaged(uint32_t task)
@@ -57,7 +68,9 @@ static void damaged(uint32_t task)
 	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_RESTORED, .task = task});
 }
 
-#define DEPS(...) .deps = (const uint32_t[]){__VA_ARGS__}, .n_deps = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
+#define DEPS(...)                                \
+	.deps = (const uint32_t[]){__VA_ARGS__}, \
+	.n_deps = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
 #define NOCACHE .verdict = VX_V_NOCACHE, .cpus = 1
 #define MISS .verdict = VX_V_MISS, .cpus = 1
 
@@ -92,9 +105,10 @@ static void nothing(void **state)
 
 static void longest_path_first(void **state)
 {
-	/* 3 is short but leads to a long one; 1 is unknown: the mean of the known, (10 + 60 + 20) / 3 = 30 */
-	const struct vx_core_task t[] = {
-		{NOCACHE, .predicted_ns = 20000000}, {NOCACHE}, {NOCACHE, .predicted_ns = 60000000, DEPS(3)}, {NOCACHE, .predicted_ns = 10000000}};
+	/* 3 is short but leads to a long one; 1 is unknown: the mean of the known, (10 + 60 + 20) /
+	 * 3 = 30 */
+	const struct vx_core_task t[] = {{NOCACHE, .predicted_ns = 20000000}, {NOCACHE},
+		{NOCACHE, .predicted_ns = 60000000, DEPS(3)}, {NOCACHE, .predicted_ns = 10000000}};
 
 	(void)state;
 	start(OPTS(.slots = 1), t);
@@ -120,7 +134,8 @@ static void weight_then_declaration(void **state)
 
 static void wide_task_is_not_passed(void **state)
 {
-	const struct vx_core_task t[] = {{NOCACHE, .weight = 3}, {.verdict = VX_V_NOCACHE, .cpus = 9, .weight = 2}, {NOCACHE, .weight = 1}};
+	const struct vx_core_task t[] = {{NOCACHE, .weight = 3},
+		{.verdict = VX_V_NOCACHE, .cpus = 9, .weight = 2}, {NOCACHE, .weight = 1}};
 
 	(void)state;
 	start(OPTS(.slots = 2), t);
@@ -133,7 +148,8 @@ static void wide_task_is_not_passed(void **state)
 
 static void exclusive_and_too_big_run_alone(void **state)
 {
-	const struct vx_core_task t[] = {{NOCACHE, .exclusive = true}, {NOCACHE, .memory_bytes = 200}, {NOCACHE, .memory_bytes = 60},
+	const struct vx_core_task t[] = {{NOCACHE, .exclusive = true},
+		{NOCACHE, .memory_bytes = 200}, {NOCACHE, .memory_bytes = 60},
 		{NOCACHE, .memory_bytes = 60}, {NOCACHE}};
 
 	(void)state;
@@ -149,8 +165,8 @@ static void exclusive_and_too_big_run_alone(void **state)
 
 static void skips_name_the_root(void **state)
 {
-	const struct vx_core_task t[] = {
-		{NOCACHE}, {.group = true, DEPS(0)}, {NOCACHE, DEPS(1)}, {MISS, DEPS(2)}, {NOCACHE}, {.verdict = VX_V_LATE, DEPS(3, 4)}};
+	const struct vx_core_task t[] = {{NOCACHE}, {.group = true, DEPS(0)}, {NOCACHE, DEPS(1)},
+		{MISS, DEPS(2)}, {NOCACHE}, {.verdict = VX_V_LATE, DEPS(3, 4)}};
 
 	(void)state;
 	start(OPTS(.slots = 2), t);
@@ -163,7 +179,8 @@ static void skips_name_the_root(void **state)
 
 static void never_stops_dispatch(void **state)
 {
-	const struct vx_core_task t[] = {{NOCACHE}, {NOCACHE, .retries = 3}, {NOCACHE}, {NOCACHE, DEPS(0)}, {.verdict = VX_V_HIT}};
+	const struct vx_core_task t[] = {{NOCACHE}, {NOCACHE, .retries = 3}, {NOCACHE},
+		{NOCACHE, DEPS(0)}, {.verdict = VX_V_HIT}};
 
 	(void)state;
 	start(OPTS(.slots = 2, .policy = VX_CONTINUE_NEVER, .restore_lane = 1), t);
@@ -178,7 +195,8 @@ static void never_stops_dispatch(void **state)
 
 static void always_runs_unsaved(void **state)
 {
-	const struct vx_core_task t[] = {{NOCACHE}, {MISS, DEPS(0)}, {.verdict = VX_V_LATE, DEPS(1)}};
+	const struct vx_core_task t[] = {
+		{NOCACHE}, {MISS, DEPS(0)}, {.verdict = VX_V_LATE, DEPS(1)}};
 
 	(void)state;
 	start(OPTS(.slots = 1, .policy = VX_CONTINUE_ALWAYS), t);
@@ -195,7 +213,8 @@ static void always_runs_unsaved(void **state)
 
 static void hit_ignores_failed_upstream_until_damaged(void **state)
 {
-	const struct vx_core_task t[] = {{NOCACHE}, {.verdict = VX_V_HIT, .cpus = 1, DEPS(0)}, {.verdict = VX_V_HIT, .cpus = 1, DEPS(0)}};
+	const struct vx_core_task t[] = {{NOCACHE}, {.verdict = VX_V_HIT, .cpus = 1, DEPS(0)},
+		{.verdict = VX_V_HIT, .cpus = 1, DEPS(0)}};
 
 	(void)state;
 	start(OPTS(.slots = 1), t);
@@ -264,7 +283,8 @@ static void captured_releases_settled_ends(void **state)
 	expect("done 2 ok");
 	say(VX_EV_SETTLED, 0);
 	expect("save 1");
-	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = 1}); /* could not be saved: no failure */
+	/* could not be saved: no failure */
+	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = 1});
 	expect("done 1 ok; end 0");
 }
 
@@ -277,25 +297,30 @@ static void moved_inputs_spoil_what_follows(void **state)
 	expect("run 0/1");
 	say(VX_EV_EXITED, 0);
 	expect("save 0");
-	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = 0, .moved = true});
+	vx_core_event(
+		core, &(struct vx_core_event){.kind = VX_EV_SETTLED, .task = 0, .moved = true});
 	expect("done 0 ok; run 2/1 unsaved");
 	say(VX_EV_EXITED, 2);
 	expect("done 2 ok; end 0");
 }
 
-/* A server that is spoilt from the start spoils what runs beside it; a task, what comes after it. */
+/* A server that is spoilt from the start spoils what runs beside it; a task, what comes after
+ * it. */
 static void spoilt_from_the_start(void **state)
 {
-	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .persistent = true, .cpus = 1}, {MISS, DEPS(0)}, {NOCACHE}, {MISS, DEPS(2)}};
+	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .persistent = true, .cpus = 1},
+		{MISS, DEPS(0)}, {NOCACHE}, {MISS, DEPS(2)}};
 
 	(void)state;
 	start(OPTS(.slots = 1), t);
 	expect("run 0/1");
-	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_STARTED, .task = 0, .moved = true});
+	vx_core_event(
+		core, &(struct vx_core_event){.kind = VX_EV_STARTED, .task = 0, .moved = true});
 	expect("run 1/1 unsaved");
 	say(VX_EV_EXITED, 1);
 	expect("done 1 ok; stop 0 TERM; run 2/1");
-	vx_core_event(core, &(struct vx_core_event){.kind = VX_EV_EXITED, .task = 2, .ok = true, .moved = true});
+	vx_core_event(core, &(struct vx_core_event){
+				    .kind = VX_EV_EXITED, .task = 2, .ok = true, .moved = true});
 	expect("done 2 ok; run 3/1 unsaved");
 	say(VX_EV_EXITED, 3);
 	expect("done 3 ok");
@@ -305,7 +330,8 @@ static void spoilt_from_the_start(void **state)
 
 static void key_that_fails(void **state)
 {
-	const struct vx_core_task t[] = {{.verdict = VX_V_FAILED}, {NOCACHE, DEPS(0)}, {.verdict = VX_V_LATE}};
+	const struct vx_core_task t[] = {
+		{.verdict = VX_V_FAILED}, {NOCACHE, DEPS(0)}, {.verdict = VX_V_LATE}};
 
 	(void)state;
 	start(OPTS(.slots = 1), t);
@@ -316,8 +342,8 @@ static void key_that_fails(void **state)
 
 static void server_of_hits_is_not_started(void **state)
 {
-	const struct vx_core_task t[] = {
-		{.verdict = VX_V_NOCACHE, .persistent = true, .cpus = 1}, {.group = true, DEPS(0)}, {.verdict = VX_V_HIT, .cpus = 1, DEPS(1)}};
+	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .persistent = true, .cpus = 1},
+		{.group = true, DEPS(0)}, {.verdict = VX_V_HIT, .cpus = 1, DEPS(1)}};
 
 	(void)state;
 	start(OPTS(.slots = 1), t);
@@ -328,8 +354,9 @@ static void server_of_hits_is_not_started(void **state)
 
 static void damaged_hit_starts_the_server(void **state)
 {
-	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .persistent = true, .waits_ready = true, .cpus = 1}, {.group = true, DEPS(0)},
-		{.verdict = VX_V_HIT, .cpus = 1, DEPS(1)}};
+	const struct vx_core_task t[] = {
+		{.verdict = VX_V_NOCACHE, .persistent = true, .waits_ready = true, .cpus = 1},
+		{.group = true, DEPS(0)}, {.verdict = VX_V_HIT, .cpus = 1, DEPS(1)}};
 
 	(void)state;
 	start(OPTS(.slots = 1), t);
@@ -351,8 +378,10 @@ static void damaged_hit_starts_the_server(void **state)
 
 static void requested_server_keeps_the_run(void **state)
 {
-	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .cpus = 1}, {NOCACHE, DEPS(0)},
-		{.verdict = VX_V_NOCACHE, .persistent = true, .cpus = 1}, {.group = true, .requested = true, DEPS(2)}};
+	const struct vx_core_task t[] = {
+		{.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .cpus = 1},
+		{NOCACHE, DEPS(0)}, {.verdict = VX_V_NOCACHE, .persistent = true, .cpus = 1},
+		{.group = true, .requested = true, DEPS(2)}};
 
 	(void)state;
 	start(OPTS(.slots = 1), t);
@@ -371,8 +400,12 @@ static void requested_server_keeps_the_run(void **state)
 
 static void server_that_dies_early(void **state)
 {
-	const struct vx_core_task t[] = {
-		{.verdict = VX_V_NOCACHE, .persistent = true, .waits_ready = true, .cpus = 1, .retries = 5}, {NOCACHE, DEPS(0)}};
+	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE,
+						 .persistent = true,
+						 .waits_ready = true,
+						 .cpus = 1,
+						 .retries = 5},
+		{NOCACHE, DEPS(0)}};
 
 	(void)state;
 	start(OPTS(.slots = 1), t);
@@ -384,7 +417,11 @@ static void server_that_dies_early(void **state)
 
 static void requested_server_lost_for_good(void **state)
 {
-	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .waits_ready = true, .cpus = 1},
+	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE,
+						 .persistent = true,
+						 .requested = true,
+						 .waits_ready = true,
+						 .cpus = 1},
 		{.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .cpus = 1}};
 
 	(void)state;
@@ -401,7 +438,8 @@ static void requested_server_lost_for_good(void **state)
 
 static void first_signal_then_grace(void **state)
 {
-	const struct vx_core_task t[] = {{NOCACHE, .retries = 2}, {.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .cpus = 1}, {MISS},
+	const struct vx_core_task t[] = {{NOCACHE, .retries = 2},
+		{.verdict = VX_V_NOCACHE, .persistent = true, .requested = true, .cpus = 1}, {MISS},
 		{MISS}, {NOCACHE, DEPS(0)}, {.verdict = VX_V_HIT}, {.verdict = VX_V_LATE}};
 
 	(void)state;
@@ -412,7 +450,8 @@ static void first_signal_then_grace(void **state)
 	say(VX_EV_EXITED, 3);
 	expect("save 2");
 	say(VX_EV_INTERRUPT, VX_CORE_ALL);
-	expect("stop 0 INT; stop 1 INT; done 3 ok; done 4 aborted"); /* 3: its save was queued and is dropped */
+	/* 3: its save was queued and is dropped */
+	expect("stop 0 INT; stop 1 INT; done 3 ok; done 4 aborted");
 	keyed(6, VX_V_MISS);
 	say(VX_EV_RESTORED, 5);
 	expect("done 6 aborted; done 5 hit");
@@ -446,7 +485,8 @@ static void second_signal_is_now(void **state)
 
 static void counts(void **state)
 {
-	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .cpus = 2}, {NOCACHE}, {NOCACHE}, {.verdict = VX_V_HIT}, {.group = true}};
+	const struct vx_core_task t[] = {{.verdict = VX_V_NOCACHE, .cpus = 2}, {NOCACHE}, {NOCACHE},
+		{.verdict = VX_V_HIT}, {.group = true}};
 	struct vx_core_counts n;
 
 	(void)state;
@@ -472,12 +512,16 @@ static void counts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(nothing), T(longest_path_first), T(weight_then_declaration), T(wide_task_is_not_passed),
-		T(exclusive_and_too_big_run_alone), T(skips_name_the_root), T(never_stops_dispatch), T(always_runs_unsaved),
-		T(hit_ignores_failed_upstream_until_damaged), T(retries_and_flaky), T(lost_once_is_no_retry), T(captured_releases_settled_ends),
-		T(moved_inputs_spoil_what_follows), T(spoilt_from_the_start), T(key_that_fails), T(server_of_hits_is_not_started),
-		T(damaged_hit_starts_the_server), T(requested_server_keeps_the_run), T(server_that_dies_early), T(requested_server_lost_for_good),
-		T(first_signal_then_grace), T(second_signal_is_now), T(counts)};
+	const struct CMUnitTest tests[] = {T(nothing), T(longest_path_first),
+		T(weight_then_declaration), T(wide_task_is_not_passed),
+		T(exclusive_and_too_big_run_alone), T(skips_name_the_root), T(never_stops_dispatch),
+		T(always_runs_unsaved), T(hit_ignores_failed_upstream_until_damaged),
+		T(retries_and_flaky), T(lost_once_is_no_retry), T(captured_releases_settled_ends),
+		T(moved_inputs_spoil_what_follows), T(spoilt_from_the_start), T(key_that_fails),
+		T(server_of_hits_is_not_started), T(damaged_hit_starts_the_server),
+		T(requested_server_keeps_the_run), T(server_that_dies_early),
+		T(requested_server_lost_for_good), T(first_signal_then_grace),
+		T(second_signal_is_now), T(counts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,13 +9,15 @@
 
 #include <errno.h>
 
-#define STRS(...)                                                                                               \
-	{                                                                                                       \
-		(const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *) \
+#define STRS(...)                                                                   \
+	{                                                                           \
+		(const char *const[]){__VA_ARGS__},                                 \
+			sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *) \
 	}
 
 static const uint16_t ports[] = {1, 8080, 65535};
-static const struct vx_sbx_package packages[] = {{"@a/b", "packages/b", true}, {"c", "packages/c", false}};
+static const struct vx_sbx_package packages[] = {
+	{"@a/b", "packages/b", true}, {"c", "packages/c", false}};
 static const struct vx_task_desc sample = {
 	.task = 4000000000U,
 	.attempt = 65535,
@@ -82,8 +84,10 @@ static void same_decl(const struct vx_sbx_decl *a, const struct vx_sbx_decl *b)
 	assert_int_equal(a->n_bind_ports, b->n_bind_ports);
 	for (uint32_t i = 0; i < a->n_bind_ports; i++)
 		assert_int_equal(a->bind_ports[i], b->bind_ports[i]);
-	assert_int_equal(a->net_all << 5 | a->unix_all << 4 | a->bind_all << 3 | a->pty << 2 | a->git_config << 1 | a->weaker_when_nested,
-		b->net_all << 5 | b->unix_all << 4 | b->bind_all << 3 | b->pty << 2 | b->git_config << 1 | b->weaker_when_nested);
+	assert_int_equal(a->net_all << 5 | a->unix_all << 4 | a->bind_all << 3 | a->pty << 2 |
+				 a->git_config << 1 | a->weaker_when_nested,
+		b->net_all << 5 | b->unix_all << 4 | b->bind_all << 3 | b->pty << 2 |
+			b->git_config << 1 | b->weaker_when_nested);
 }
 
 static void there_and_back(void **state)
@@ -215,7 +219,8 @@ static void random_damage(void **state)
 		r = vx_desc_decode(copy, b.len, &a, &e);
 		assert_true(r == 0 || r == -EBADMSG);
 		if (r == 0) {
-			assert_true(e.argv.n > 0 && e.argv.v[0][0] != 0 && e.cwd[0] == '/' && e.argv.v[e.argv.n] == NULL);
+			assert_true(e.argv.n > 0 && e.argv.v[0][0] != 0 && e.cwd[0] == '/' &&
+				    e.argv.v[e.argv.n] == NULL);
 			for (uint32_t i = 0; i < e.env.n; i++)
 				assert_non_null(strchr(e.env.v[i], '='));
 		}
@@ -227,7 +232,8 @@ static void random_damage(void **state)
 
 static void counts_beyond_the_message(void **state)
 {
-	static const char array32[] = "\xdd\xff\xff\xff\xff", str32[] = "\xdb\xff\xff\xff\xff", map[] = "\x81\x01\x02", ext[] = "\xd4\x01\x02";
+	static const char array32[] = "\xdd\xff\xff\xff\xff", str32[] = "\xdb\xff\xff\xff\xff",
+			  map[] = "\x81\x01\x02", ext[] = "\xd4\x01\x02";
 	char deep[4096];
 
 	(void)state;

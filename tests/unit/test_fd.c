@@ -196,8 +196,10 @@ static void atomic_writes(void **state)
 
 	memset(longest, 'n', sizeof longest - 1);
 	longest[sizeof longest - 1] = '\0';
-	assert_int_equal(vx_write_file_atomic(dirfd_, longest, "x", 1, 0600), -ENAMETOOLONG); /* the rename fails */
-	assert_int_equal(vx_write_file_atomic(dirfd_, "sub", "x", 1, 0600), -EISDIR);         /* and here */
+	/* the rename fails */
+	assert_int_equal(vx_write_file_atomic(dirfd_, longest, "x", 1, 0600), -ENAMETOOLONG);
+	/* and here */
+	assert_int_equal(vx_write_file_atomic(dirfd_, "sub", "x", 1, 0600), -EISDIR);
 	assert_int_equal(vx_write_file_atomic(dirfd_, "no/g", "x", 1, 0600), -ENOENT);
 	snprintf(cmd, sizeof cmd, "cd %s && echo $(ls -A . sub)", dir);
 	assert_int_equal(vxt_sh(cmd, &out), 0);
@@ -213,7 +215,8 @@ static void atomic_write_that_does_not_fit(void **state)
 	(void)state;
 	vxt_write(dir, "f", "old");
 	pid_t pid = fork();
-	if (pid == 0) { /* the limit stands in for a full disk: a part is written, then write(2) fails */
+	/* the limit stands in for a full disk: a part is written, then write(2) fails */
+	if (pid == 0) {
 		struct rlimit small = {4096, 4096};
 
 		signal(SIGXFSZ, SIG_IGN);
@@ -364,8 +367,10 @@ static void rm_rf_leaves_mounts_alone(void **state)
 	vxt_write(dir, "t/m/x", "");
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-			mount(vxt_path(dir, "precious"), vxt_path(dir, "t/m"), NULL, MS_BIND, NULL) != 0)
+		if (unshare(CLONE_NEWNS) != 0 ||
+			mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+			mount(vxt_path(dir, "precious"), vxt_path(dir, "t/m"), NULL, MS_BIND,
+				NULL) != 0)
 			_exit(77);
 		/* By its path: dirfd_ belongs to the old mount namespace. */
 		_exit(vx_rm_rf(AT_FDCWD, vxt_path(dir, "t")) == -EBUSY ? 0 : 1);
@@ -445,8 +450,10 @@ static void nothing_leads_out_of_beneath(void **state)
 	assert_int_equal(vx_open_beneath(dirfd_, "ld/f", O_RDONLY, 0), -ELOOP);
 	assert_int_equal(vx_open_beneath(dirfd_, "../x", O_RDONLY, 0), -EXDEV);
 	assert_int_equal(vx_open_beneath(dirfd_, "/etc/passwd", O_RDONLY, 0), -EXDEV);
-	assert_int_equal(vx_open_beneath(dirfd_, "no", O_RDONLY, 0644), -ENOENT); /* a mode without a use is fine, as with open */
-	fd = vx_open_beneath(dirfd_, "d/new", O_CREAT | O_WRONLY, 0100600);       /* so are the type bits of a stat */
+	/* a mode without a use is fine, as with open */
+	assert_int_equal(vx_open_beneath(dirfd_, "no", O_RDONLY, 0644), -ENOENT);
+	/* so are the type bits of a stat */
+	fd = vx_open_beneath(dirfd_, "d/new", O_CREAT | O_WRONLY, 0100600);
 	assert_true(fd >= 0);
 	vx_close(fd);
 	assert_true(exists("d/new"));

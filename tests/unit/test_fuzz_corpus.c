@@ -1,4 +1,5 @@
-/* Replays the seeds of the fuzz targets, tests/fuzz/corpus, what was once found among them. See tests/fuzz/targets.h. */
+/* Replays the seeds of the fuzz targets, tests/fuzz/corpus, what was once found among them. See
+ * tests/fuzz/targets.h. */
 #include "vxtest.h"
 
 #include "../fuzz/targets.h"
@@ -16,7 +17,8 @@ static void replay(const struct fuzz_target *t, const char *path, uint32_t *n)
 			continue;
 		vx_buf_clear(&b);
 		assert_int_equal(vx_read_file(dirfd(d), e->d_name, &b), 0);
-		fprintf(stderr, "# %s/%s\n", t->name, e->d_name); /* the last one is the one that failed */
+		/* the last one is the one that failed */
+		fprintf(stderr, "# %s/%s\n", t->name, e->d_name);
 		t->run((const uint8_t *)vx_buf_str(&b), b.len);
 		for (size_t cut = 1; cut < b.len && cut < 64; cut++) /* and cut off */
 			t->run((const uint8_t *)vx_buf_str(&b), b.len - cut);

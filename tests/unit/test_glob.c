@@ -106,7 +106,9 @@ static void braces(void **state)
 	assert_true(vx_m("a}b{", "a}b{"));
 	assert_true(vx_m("{src/**,lib/*.c}", "src/deep/x"));
 	assert_false(vx_m("{src,lib}", "src/x"));
-	struct vx_strs many = {(const char *const[]){"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"}, 1};
+	struct vx_strs many = {
+		(const char *const[]){"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"},
+		1};
 	struct vx_globset *s = NULL;
 	struct vx_err err = {0};
 	assert_int_equal(vx_globset_compile(many, VX_DIALECT_VX, &arena, &s, &err), -E2BIG);
@@ -138,7 +140,8 @@ static void negation_subtracts_wherever_it_stands(void **state)
 static void prefixes_that_walks_start_at(void **state)
 {
 	(void)state;
-	const struct vx_globset *s = compile(VX_DIALECT_VX, "a/b/* a ab/* a/c/x ab/* x/.git/* .vx/y .github/* x/.vxx");
+	const struct vx_globset *s =
+		compile(VX_DIALECT_VX, "a/b/* a ab/* a/c/x ab/* x/.git/* .vx/y .github/* x/.vxx");
 	static const bool covered[] = {true, false, false, true, true, false, false, false, false};
 	static const bool own[] = {false, false, false, false, false, true, true, false, false};
 	for (uint32_t i = 0; i < 9; i++) {
@@ -292,9 +295,11 @@ static void walk(void **state)
 	assert_int_equal(mkfifo(vxt_path(d, "src/pipe"), 0666), 0);
 	check_walk(VX_DIALECT_VX, d, "dist/**", "dist/a.jsf dist/a/b.jsf dist/empty/ dist/link@ ");
 	check_walk(VX_DIALECT_VX, d, "dist", "dist/a.jsf dist/a/b.jsf dist/empty/ dist/link@ ");
-	check_walk(VX_DIALECT_VX, d, "dist/node_modules dist/**/a.js", "dist/a.jsf dist/node_modules/x.jsf ");
+	check_walk(VX_DIALECT_VX, d, "dist/node_modules dist/**/a.js",
+		"dist/a.jsf dist/node_modules/x.jsf ");
 	check_walk(VX_DIALECT_VX, d, "**/*.js", "dist/a.jsf dist/a/b.jsf ");
-	check_walk(VX_DIALECT_TURBO, d, "dist/**", "dist/a.jsf dist/a/b.jsf dist/empty/ dist/link@ dist/node_modules/x.jsf ");
+	check_walk(VX_DIALECT_TURBO, d, "dist/**",
+		"dist/a.jsf dist/a/b.jsf dist/empty/ dist/link@ dist/node_modules/x.jsf ");
 	check_walk(VX_DIALECT_VX, d, "out", "out@ ");
 	check_walk(VX_DIALECT_VX, d, "out/**", "out@ ");
 	check_walk(VX_DIALECT_VX, d, "out/a.js", "");
@@ -342,7 +347,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wildcards, setup, teardown),
 		cmocka_unit_test_setup_teardown(braces, setup, teardown),
 		cmocka_unit_test_setup_teardown(escapes, setup, teardown),
-		cmocka_unit_test_setup_teardown(negation_subtracts_wherever_it_stands, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			negation_subtracts_wherever_it_stands, setup, teardown),
 		cmocka_unit_test_setup_teardown(prefixes_that_walks_start_at, setup, teardown),
 		cmocka_unit_test_setup_teardown(entries_one_by_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(reach_prunes, setup, teardown),

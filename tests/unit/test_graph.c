@@ -5,16 +5,20 @@ static void basic(struct plan *p)
 {
 	plan_open(p);
 	vxt_write(p->dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"packages/*\"]}");
-	vxt_write(p->dir, "packages/app/package.json", "{\"name\":\"app\",\"dependencies\":{\"lib\":\"*\"}}");
-	vxt_write(p->dir, "packages/lib/package.json", "{\"name\":\"lib\",\"dependencies\":{\"util\":\"*\"}}");
+	vxt_write(p->dir, "packages/app/package.json",
+		"{\"name\":\"app\",\"dependencies\":{\"lib\":\"*\"}}");
+	vxt_write(p->dir, "packages/lib/package.json",
+		"{\"name\":\"lib\",\"dependencies\":{\"util\":\"*\"}}");
 	vxt_write(p->dir, "packages/util/package.json", "{\"name\":\"util\"}");
 	vxt_write(p->dir, "packages/gen/package.json", "{\"name\":\"gen\"}");
-	vxt_write(p->dir, "packages/gen/vx.json", "{\"tasks\":{\"schema\":{\"exec\":{\"command\":\"gen\"}}}}");
+	vxt_write(p->dir, "packages/gen/vx.json",
+		"{\"tasks\":{\"schema\":{\"exec\":{\"command\":\"gen\"}}}}");
 	vxt_write(p->dir, "packages/app/vx.json",
 		"{\"tasks\":{\"build\":{\"dependsOn\":[\"^build\",\"gen.*\",\"gen#schema\"],\"exec\":{\"command\":\"cc\"}},"
 		"\"gen.a\":{\"exec\":{\"command\":\"a\"}},\"gen.b\":{\"exec\":{\"command\":\"b\"}},"
 		"\"ci\":{\"dependsOn\":[\"build\"]}}}");
-	vxt_write(p->dir, "packages/util/vx.json", "{\"tasks\":{\"build\":{\"exec\":{\"command\":\"cc\"}}}}");
+	vxt_write(p->dir, "packages/util/vx.json",
+		"{\"tasks\":{\"build\":{\"exec\":{\"command\":\"cc\"}}}}");
 }
 
 static void test_forms(void **state)
@@ -27,7 +31,8 @@ static void test_forms(void **state)
 	assert_int_equal(plan_graph(&p, "app#ci"), 0);
 	/* lib declares no build: it is passed through to util's */
 	assert_string_equal(plan_ids(&p, "app#build"), "util#build app#gen.a app#gen.b gen#schema");
-	assert_string_equal(plan_ids(&p, NULL), "app#build app#gen.a app#gen.b app#ci gen#schema util#build");
+	assert_string_equal(
+		plan_ids(&p, NULL), "app#build app#gen.a app#gen.b app#ci gen#schema util#build");
 	assert_true(vx_task_is_group(plan_task(&p, "app#ci")));
 	assert_true(plan_task(&p, "app#ci")->requested);
 	assert_false(plan_task(&p, "app#build")->requested);
@@ -54,12 +59,16 @@ static void test_missing_targets(void **state)
 		"{\"tasks\":{\"build\":{\"dependsOn\":[\"genn\"],\"exec\":{\"command\":\"cc\"}},\"gen\":{\"exec\":{\"command\":\"x\"}}}}");
 	assert_int_equal(plan_load(&p), 0);
 	plan_graph(&p, "util#build");
-	plan_says(&p, "packages/util/vx.json", "project \"util\"", "task \"build\"", "declares no task \"genn\"", "did you mean \"gen\"?", NULL);
-	vxt_write(p.dir, "packages/util/vx.json", "{\"tasks\":{\"build\":{\"dependsOn\":[\"^bild\"],\"exec\":{\"command\":\"cc\"}}}}");
+	plan_says(&p, "packages/util/vx.json", "project \"util\"", "task \"build\"",
+		"declares no task \"genn\"", "did you mean \"gen\"?", NULL);
+	vxt_write(p.dir, "packages/util/vx.json",
+		"{\"tasks\":{\"build\":{\"dependsOn\":[\"^bild\"],\"exec\":{\"command\":\"cc\"}}}}");
 	assert_int_equal(plan_load(&p), 0);
 	plan_graph(&p, "util#build");
-	plan_says(&p, "no project in the workspace declares a task \"bild\"", "did you mean \"build\"?", NULL);
-	vxt_write(p.dir, "packages/util/vx.json", "{\"tasks\":{\"build\":{\"dependsOn\":[\"genn#schema\"],\"exec\":{\"command\":\"cc\"}}}}");
+	plan_says(&p, "no project in the workspace declares a task \"bild\"",
+		"did you mean \"build\"?", NULL);
+	vxt_write(p.dir, "packages/util/vx.json",
+		"{\"tasks\":{\"build\":{\"dependsOn\":[\"genn#schema\"],\"exec\":{\"command\":\"cc\"}}}}");
 	assert_int_equal(plan_load(&p), 0);
 	plan_graph(&p, "util#build");
 	plan_says(&p, "there is no project \"genn\"", "did you mean \"gen\"?", NULL);
@@ -72,7 +81,8 @@ static void test_cycle(void **state)
 
 	(void)state;
 	basic(&p);
-	vxt_write(p.dir, "packages/util/vx.json", "{\"tasks\":{\"build\":{\"dependsOn\":[\"app#ci\"],\"exec\":{\"command\":\"cc\"}}}}");
+	vxt_write(p.dir, "packages/util/vx.json",
+		"{\"tasks\":{\"build\":{\"dependsOn\":[\"app#ci\"],\"exec\":{\"command\":\"cc\"}}}}");
 	assert_int_equal(plan_load(&p), 0);
 	plan_graph(&p, "app#ci");
 	assert_int_equal(p.r, -ELOOP);
@@ -111,7 +121,9 @@ static const char *cached(const char *in, const char *out)
 	static int i;
 	char *s = ring[i++ % 4];
 
-	snprintf(s, 1024, "{\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[%s]},\"outputs\":{\"files\":[%s]}}}", in, out);
+	snprintf(s, 1024,
+		"{\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[%s]},\"outputs\":{\"files\":[%s]}}}",
+		in, out);
 	return s;
 }
 
@@ -132,13 +144,16 @@ static void test_files_that_meet(void **state)
 	(void)state;
 	basic(&p);
 	two(&p, cached("\"src/**\"", "\"dist/**\""), cached("\"src/**\"", "\"dist/b.js\""));
-	plan_says(&p, "the outputs of util#a (\"dist/**\") and util#b (\"dist/b.js\") overlap", "packages/util/vx.json", NULL);
-	two(&p, cached("\"src/**\"", "\"dist/**\", \"!dist/b.js\""), cached("\"src/**\"", "\"dist/b.js\""));
+	plan_says(&p, "the outputs of util#a (\"dist/**\") and util#b (\"dist/b.js\") overlap",
+		"packages/util/vx.json", NULL);
+	two(&p, cached("\"src/**\"", "\"dist/**\", \"!dist/b.js\""),
+		cached("\"src/**\"", "\"dist/b.js\""));
 	assert_int_equal(p.r, 0);
 	two(&p, cached("\"src/**\"", "\"dist/**\""), cached("\"src/**\"", "\"distribution/**\""));
 	assert_int_equal(p.r, 0);
 	two(&p, cached("\"src/**\"", "\"dist/**\""), cached("\"**\"", "\"\\\\out\""));
-	plan_says(&p, "the inputs of util#b (\"**\") can match what util#a makes (\"dist/**\")", "!dist/**", NULL);
+	plan_says(&p, "the inputs of util#b (\"**\") can match what util#a makes (\"dist/**\")",
+		"!dist/**", NULL);
 	two(&p, cached("\"src/**\"", "\"dist/**\""), cached("\"**\", \"!dist/**\"", "\"out\""));
 	assert_int_equal(p.r, 0);
 	two(&p, cached("\"src/**\"", "\"dist/**\""), cached("\"**\", \"!dist\"", "\"out\""));
@@ -159,7 +174,8 @@ static void test_shared_outputs_in_order(void **state)
 
 	(void)state;
 	basic(&p);
-	vxt_write(p.dir, "vx.workspace.json", "{\"rules\":{\"exclusiveOutputs\":false,\"upfrontKeys\":false}}");
+	vxt_write(p.dir, "vx.workspace.json",
+		"{\"rules\":{\"exclusiveOutputs\":false,\"upfrontKeys\":false}}");
 	two(&p, cached("\"src/**\"", "\"dist/**\""),
 		"{\"dependsOn\":[\"a\"],\"exec\":{\"command\":\"c\"},\"cache\":{\"inputs\":{\"files\":[]},\"outputs\":{\"files\":[\"dist/x\"]}}}");
 	assert_int_equal(p.r, 0);

@@ -20,15 +20,18 @@ static void sha256_known(void **state)
 
 	(void)state;
 	vx_sha256_of("abc", 3, &d);
-	assert_string_equal(hex(&d), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	assert_string_equal(
+		hex(&d), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 	vx_sha256_of(NULL, 0, &d);
-	assert_string_equal(hex(&d), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	assert_string_equal(
+		hex(&d), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 	vx_sha256_init(&c);
 	for (int i = 0; i < 1000000; i += 10)
 		vx_sha256_add(&c, "aaaaaaaaaa", 10);
 	vx_sha256_add(&c, NULL, 0);
 	vx_sha256_done(&c, &d);
-	assert_string_equal(hex(&d), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+	assert_string_equal(
+		hex(&d), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 /* RFC 4231, cases 1, 2 and 6. */
@@ -40,12 +43,16 @@ static void hmac_known(void **state)
 	(void)state;
 	memset(key, 0x0b, 20);
 	vx_hmac_sha256(key, 20, "Hi There", 8, &d);
-	assert_string_equal(hex(&d), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+	assert_string_equal(
+		hex(&d), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
 	vx_hmac_sha256("Jefe", 4, "what do ya want for nothing?", 28, &d);
-	assert_string_equal(hex(&d), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+	assert_string_equal(
+		hex(&d), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 	memset(key, 0xaa, sizeof key);
-	vx_hmac_sha256(key, sizeof key, "Test Using Larger Than Block-Size Key - Hash Key First", 54, &d);
-	assert_string_equal(hex(&d), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+	vx_hmac_sha256(
+		key, sizeof key, "Test Using Larger Than Block-Size Key - Hash Key First", 54, &d);
+	assert_string_equal(
+		hex(&d), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
 static void hmac_of_nothing_with_no_key(void **state)
@@ -54,7 +61,8 @@ static void hmac_of_nothing_with_no_key(void **state)
 
 	(void)state;
 	vx_hmac_sha256(NULL, 0, NULL, 0, &d);
-	assert_string_equal(hex(&d), "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+	assert_string_equal(
+		hex(&d), "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
 }
 
 static void sha1_known(void **state)
@@ -83,7 +91,8 @@ static void git_ids(void **state)
 	assert_string_equal(text, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
 	vx_git_blob_id(VX_OID_SHA256, NULL, 0, id);
 	vx_hex(id, 32, text);
-	assert_string_equal(text, "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813");
+	assert_string_equal(
+		text, "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813");
 	vx_git_blob_id(VX_OID_SHA1, "hello\n", 6, id);
 	vx_hex(id, 20, text);
 	assert_string_equal(text, "ce013625030ba8dba906f756967f9e9ca394464a");

@@ -53,7 +53,8 @@ static void test_nothing_runs_without_one(void **state)
 	assert_int_equal(plan_load(&p), 0);
 	vxt_write(p.dir, "p/b/vx.config.ts", "export default {}");
 	plan_load(&p);
-	plan_says(&p, "p/b/vx.config.ts cannot be evaluated", "neither bun nor node", "tsx, jiti, esbuild", NULL);
+	plan_says(&p, "p/b/vx.config.ts cannot be evaluated", "neither bun nor node",
+		"tsx, jiti, esbuild", NULL);
 	plan_close(&p);
 }
 
@@ -68,7 +69,8 @@ static void test_two_configurations(void **state)
 	setenv("PATH", only_node, 1);
 	plan_load(&p);
 	if (*only_node)
-		plan_says(&p, "project \"a\" has two configurations", "p/a/vx.json", "p/a/vx.config.mjs", NULL);
+		plan_says(&p, "project \"a\" has two configurations", "p/a/vx.json",
+			"p/a/vx.config.mjs", NULL);
 	plan_close(&p);
 }
 
@@ -99,8 +101,10 @@ static void test_values(void **state)
 static const struct {
 	const char *text, *says;
 } broken[] = {
-	{"export default {tasks: {build: {exec: {command: () => 1}}}}", "tasks.build.exec.command is a function, but must be plain JSON data"},
-	{"export default {tasks: {build: {exec: {timeout: NaN}}}}", "tasks.build.exec.timeout is NaN"},
+	{"export default {tasks: {build: {exec: {command: () => 1}}}}",
+		"tasks.build.exec.command is a function, but must be plain JSON data"},
+	{"export default {tasks: {build: {exec: {timeout: NaN}}}}",
+		"tasks.build.exec.timeout is NaN"},
 	{"export default {tags: [Symbol('q')]}", "tags[0] is a symbol"},
 	{"export default {tags: [undefined]}", "tags[0] is undefined"},
 	{"export default {[Symbol('k')]: 1}", "an object with a symbol as a key"},
@@ -226,7 +230,8 @@ static void test_kept(void **state)
 	vxt_write(p.dir, ".vx/config-evaluations.json", "{\"identity\":");
 	assert_int_equal(evaluations(&p), 1);
 	/* what cannot be compared is never kept */
-	vxt_write(p.dir, "p/b/more.cjs", "require('child_process').execFileSync(process.execPath, ['--version']); module.exports = {}");
+	vxt_write(p.dir, "p/b/more.cjs",
+		"require('child_process').execFileSync(process.execPath, ['--version']); module.exports = {}");
 	evaluations(&p);
 	assert_int_equal(evaluations(&p), 1);
 	assert_int_equal(evaluations(&p), 1);
@@ -241,10 +246,13 @@ static void test_kept_by_what_imports_lead_to(void **state)
 	static const struct {
 		const char *file, *text, *tag;
 	} changes[] = {
-		{"node_modules/pre/package.json", "{\"name\":\"pre\",\"type\":\"module\",\"exports\":\"./two.js\"}", "two"},
+		{"node_modules/pre/package.json",
+			"{\"name\":\"pre\",\"type\":\"module\",\"exports\":\"./two.js\"}", "two"},
 		{"p/a/node_modules/pre/index.js", "exports.x = 'nearer'", "nearer"},
-		{"p/a/package.json", "{\"name\":\"a\",\"imports\":{\"#own\":\"./own2.mjs\"}}", "own2"},
-		{"p/a/lib.js", "exports.y = 'a file before a directory'", "a file before a directory"},
+		{"p/a/package.json", "{\"name\":\"a\",\"imports\":{\"#own\":\"./own2.mjs\"}}",
+			"own2"},
+		{"p/a/lib.js", "exports.y = 'a file before a directory'",
+			"a file before a directory"},
 		{"flag", "2", "2"},
 	};
 	struct plan p;
@@ -255,10 +263,12 @@ static void test_kept_by_what_imports_lead_to(void **state)
 	setenv("PATH", only_node, 1);
 	workspace(&p);
 	vxt_write(p.dir, ".vx/.gitignore", "*");
-	vxt_write(p.dir, "node_modules/pre/package.json", "{\"name\":\"pre\",\"type\":\"module\",\"exports\":\"./one.js\"}");
+	vxt_write(p.dir, "node_modules/pre/package.json",
+		"{\"name\":\"pre\",\"type\":\"module\",\"exports\":\"./one.js\"}");
 	vxt_write(p.dir, "node_modules/pre/one.js", "export const x = 'one'");
 	vxt_write(p.dir, "node_modules/pre/two.js", "export const x = 'two'");
-	vxt_write(p.dir, "p/a/package.json", "{\"name\":\"a\",\"imports\":{\"#own\":\"./own1.mjs\"}}");
+	vxt_write(p.dir, "p/a/package.json",
+		"{\"name\":\"a\",\"imports\":{\"#own\":\"./own1.mjs\"}}");
 	vxt_write(p.dir, "p/a/own1.mjs", "export const own = 'own1'");
 	vxt_write(p.dir, "p/a/own2.mjs", "export const own = 'own2'");
 	vxt_write(p.dir, "p/a/lib/index.js", "exports.y = 'a directory'");
@@ -282,7 +292,8 @@ static void test_kept_by_what_imports_lead_to(void **state)
 	assert_int_equal(evaluations(&p), 1);
 	unsetenv("NODE_OPTIONS");
 	/* what is read in ways that are not watched is never kept */
-	static const char *const unwatched[] = {"fs.cpSync('listed', 'copy', {recursive: true})", "fs.readdirSync('listed', {recursive: true})",
+	static const char *const unwatched[] = {"fs.cpSync('listed', 'copy', {recursive: true})",
+		"fs.readdirSync('listed', {recursive: true})",
 		"new fs.ReadStream('flag').destroy()"};
 	vxt_write(p.dir, "listed/a", "1");
 	for (size_t i = 0; i < VX_ARRAY_LEN(unwatched); i++) {
@@ -310,16 +321,19 @@ static void test_broken_node(void **state)
 	setenv("PATH", vxt_path(dir, "bin"), 1);
 	vxt_write(p.dir, "p/b/vx.config.mjs", "export default {}");
 	plan_load(&p);
-	plan_says(&p, "p/b/vx.config.mjs cannot be evaluated", "bin/node --version gives no answer", NULL);
+	plan_says(&p, "p/b/vx.config.mjs cannot be evaluated", "bin/node --version gives no answer",
+		NULL);
 	vxt_write(dir, "bin/node", "#!/bin/sh\necho v16.2.0\n");
 	plan_load(&p);
-	plan_says(&p, "p/b/vx.config.mjs cannot be evaluated: node is 16.2, and 18 is needed", NULL);
+	plan_says(
+		&p, "p/b/vx.config.mjs cannot be evaluated: node is 16.2, and 18 is needed", NULL);
 	vxt_write(p.dir, "tools/node", "#!/bin/sh\necho v22.6.0\n");
 	assert_int_equal(chmod(vxt_path(p.dir, "tools/node"), 0755), 0);
 	setenv("PATH", vxt_path(p.dir, "tools"), 1);
 	plan_load(&p);
-	plan_says(
-		&p, "p/b/vx.config.mjs cannot be evaluated", "/tools/node belongs to a package or to the workspace", "from elsewhere on PATH", NULL);
+	plan_says(&p, "p/b/vx.config.mjs cannot be evaluated",
+		"/tools/node belongs to a package or to the workspace", "from elsewhere on PATH",
+		NULL);
 	plan_close(&p);
 	vxt_rm(dir);
 }

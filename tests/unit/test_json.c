@@ -49,7 +49,8 @@ static void refuse(const char *text, int flags, const char *wanted)
 static void values(void **state)
 {
 	struct vx_json *v = parse(
-		" {\"s\":\"x\\u00e9\\n\", \"i\":-12, \"d\":1.5e3, \"t\":true, \"f\":false, \"n\":null, \"a\":[1,\"two\",[]], \"o\":{}} \r\n", 0);
+		" {\"s\":\"x\\u00e9\\n\", \"i\":-12, \"d\":1.5e3, \"t\":true, \"f\":false, \"n\":null, \"a\":[1,\"two\",[]], \"o\":{}} \r\n",
+		0);
 
 	(void)state;
 	assert_int_equal(vx_json_type(v), VX_JSON_OBJECT);
@@ -130,19 +131,22 @@ static void strict_json(void **state)
 		{"[1,\n2,\n]", "f.json:2:2: a comma after the last item is not allowed in JSON"},
 		{"[1] // c", "f.json:1:5: a comment is not allowed in JSON"},
 		{"/* c */ 1", "f.json:1:1: a comment is not allowed in JSON"},
-		{"{\"a\":1} x", "f.json:1:9: expected the end of the file after the value, found 'x'"},
+		{"{\"a\":1} x",
+			"f.json:1:9: expected the end of the file after the value, found 'x'"},
 		{"1 2", "f.json:1:3: expected the end of the file after the value, found '2'"},
 		{"{'a':1}", "f.json:1:2: expected a name in double quotes, found '''"},
 		{"{a:1}", "f.json:1:2: expected a name in double quotes, found 'a'"},
 		{"{\"a\" 1}", "f.json:1:6: expected ':' after the name, found '1'"},
 		{"{\"a\":}", "f.json:1:6: expected a value, found '}'"},
-		{"{\"a\":1 \"b\":2}", "f.json:1:8: expected ',' or '}' after the value, found '\"'"},
+		{"{\"a\":1 \"b\":2}",
+			"f.json:1:8: expected ',' or '}' after the value, found '\"'"},
 		{"[1 2]", "f.json:1:4: expected ',' or ']' after the value, found '2'"},
 		{"[1,,2]", "f.json:1:4: expected a value, found ','"},
 		{"[,1]", "f.json:1:2: expected a value, found ','"},
 		{"{,}", "f.json:1:2: expected a name in double quotes, found ','"},
 		{"[1}", "f.json:1:3: expected ',' or ']' after the value, found '}'"},
-		{"{\"a\":1", "f.json:1:7: expected ',' or '}' after the value, found the end of the file"},
+		{"{\"a\":1",
+			"f.json:1:7: expected ',' or '}' after the value, found the end of the file"},
 		{"[", "f.json:1:2: expected a value, found the end of the file"},
 		{"'x'", "f.json:1:1: a string stands in double quotes, not in single ones"},
 		{"NaN", "f.json:1:1: expected a value, found 'N'"},
@@ -165,13 +169,16 @@ static void strict_json(void **state)
 		{"\"a", "f.json:1:1: this string has no end"},
 		{"\"a\\", "f.json:1:1: this string has no end"},
 		{"[\n\"a\nb\"]", "f.json:2:1: this string does not end on its line"},
-		{"\"a\tb\"", "f.json:1:3: expected an escape such as \\u0000 in place of a control character, found the byte 0x09"},
-		{"\"\\x\"", "f.json:1:3: expected one of \" \\ / b f n r t u after a backslash, found 'x'"},
+		{"\"a\tb\"",
+			"f.json:1:3: expected an escape such as \\u0000 in place of a control character, found the byte 0x09"},
+		{"\"\\x\"",
+			"f.json:1:3: expected one of \" \\ / b f n r t u after a backslash, found 'x'"},
 		{"\"\\u12g4\"", "f.json:1:2: \\u is not followed by four hexadecimal digits"},
 		{"\"\\u12", "f.json:1:2: \\u is not followed by four hexadecimal digits"},
 		{"{\"a\\u0000b\":1}", "f.json:1:4: a name cannot hold the character NUL"},
 		{"\v1", "f.json:1:1: expected a value, found the byte 0x0b"},
-		{"{\"\xc3\xa4\xc3\xb6\": x}", "f.json:1:8: expected a value, found 'x'"}, /* columns count characters */
+		/* columns count characters */
+		{"{\"\xc3\xa4\xc3\xb6\": x}", "f.json:1:8: expected a value, found 'x'"},
 		{"\xef\xbb\xbf{x", "f.json:1:2: expected a name in double quotes, found 'x'"},
 	};
 
@@ -187,9 +194,11 @@ static void nul_bytes_are_no_end(void **state)
 
 	(void)state;
 	assert_int_equal(vx_json_parse("1\0", 2, 0, "f.json", &v, &e), -EINVAL);
-	assert_string_equal(e.what, "f.json:1:2: expected the end of the file after the value, found the byte 0x00");
+	assert_string_equal(e.what,
+		"f.json:1:2: expected the end of the file after the value, found the byte 0x00");
 	assert_int_equal(vx_json_parse("\"\\\0\"", 4, 0, "f.json", &v, &e), -EINVAL);
-	assert_string_equal(e.what, "f.json:1:3: expected one of \" \\ / b f n r t u after a backslash, found the byte 0x00");
+	assert_string_equal(e.what,
+		"f.json:1:3: expected one of \" \\ / b f n r t u after a backslash, found the byte 0x00");
 	assert_int_equal(vx_json_parse("\"a\0b\"", 5, 0, "f.json", &v, NULL), -EINVAL);
 }
 
@@ -197,31 +206,42 @@ static void comments_and_trailing_commas(void **state)
 {
 	(void)state;
 	assert_string_equal(
-		again("// first\n{ /* a */ \"a\" /**/ : /* * */ 1, // one\n \"b\": [1, 2, /* end */ ], }\n// last", VX_JSON_COMMENTS, false),
+		again("// first\n{ /* a */ \"a\" /**/ : /* * */ 1, // one\n \"b\": [1, 2, /* end */ ], }\n// last",
+			VX_JSON_COMMENTS, false),
 		"{\"a\":1,\"b\":[1,2]}");
 	assert_string_equal(
-		again("{\"url\":\"http://x/*y*/\", \"q\":\"\\\"//\"}", VX_JSON_COMMENTS, false), "{\"url\":\"http://x/*y*/\",\"q\":\"\\\"//\"}");
+		again("{\"url\":\"http://x/*y*/\", \"q\":\"\\\"//\"}", VX_JSON_COMMENTS, false),
+		"{\"url\":\"http://x/*y*/\",\"q\":\"\\\"//\"}");
 	assert_string_equal(again("[1/**/]", VX_JSON_COMMENTS, false), "[1]");
 	refuse("[1,,]", VX_JSON_COMMENTS, "f.json:1:4: expected a value, found ','");
 	refuse("[,]", VX_JSON_COMMENTS, "f.json:1:2: expected a value, found ','");
 	refuse("{,}", VX_JSON_COMMENTS, "f.json:1:2: expected a name in double quotes, found ','");
-	refuse("1,", VX_JSON_COMMENTS, "f.json:1:2: expected the end of the file after the value, found ','");
+	refuse("1,", VX_JSON_COMMENTS,
+		"f.json:1:2: expected the end of the file after the value, found ','");
 	refuse("/* open", VX_JSON_COMMENTS, "f.json:1:1: this comment has no end");
 	refuse("/*/", VX_JSON_COMMENTS, "f.json:1:1: this comment has no end");
 	refuse("/ 1", VX_JSON_COMMENTS, "f.json:1:1: expected a value, found '/'");
-	refuse("// only", VX_JSON_COMMENTS, "f.json:1:8: expected a value, found the end of the file");
-	refuse("/* two\nlines */ {\n// x\n  y}", VX_JSON_COMMENTS, "f.json:4:3: expected a name in double quotes, found 'y'");
-	refuse("1/**/2", VX_JSON_COMMENTS, "f.json:1:6: expected the end of the file after the value, found '2'");
+	refuse("// only", VX_JSON_COMMENTS,
+		"f.json:1:8: expected a value, found the end of the file");
+	refuse("/* two\nlines */ {\n// x\n  y}", VX_JSON_COMMENTS,
+		"f.json:4:3: expected a name in double quotes, found 'y'");
+	refuse("1/**/2", VX_JSON_COMMENTS,
+		"f.json:1:6: expected the end of the file after the value, found '2'");
 }
 
 static void names_that_stand_twice(void **state)
 {
 	(void)state;
 	assert_string_equal(again("{\"a\":1,\"a\":2}", 0, false), "{\"a\":2}");
-	refuse("{\"a\":1,\n \"b\":{}, \"a\":2}", VX_JSON_UNIQUE, "f.json:2:10: \"a\" stands here a second time in one object");
-	refuse("[{\"x\":{\"a\":1,\"ab\":3,\"a\":2}}]", VX_JSON_UNIQUE, "f.json:1:21: \"a\" stands here a second time in one object");
-	refuse("{\"a\":{\"a\":[{}]},\"a\":[],}", VX_JSON_UNIQUE | VX_JSON_COMMENTS, "f.json:1:17: \"a\" stands here a second time in one object");
-	assert_string_equal(again("{\"a\":{\"a\":{\"a\":[{\"a\":1},{\"a\":1}]}},\"b\":{\"a\":\"a\"}}", VX_JSON_UNIQUE, false),
+	refuse("{\"a\":1,\n \"b\":{}, \"a\":2}", VX_JSON_UNIQUE,
+		"f.json:2:10: \"a\" stands here a second time in one object");
+	refuse("[{\"x\":{\"a\":1,\"ab\":3,\"a\":2}}]", VX_JSON_UNIQUE,
+		"f.json:1:21: \"a\" stands here a second time in one object");
+	refuse("{\"a\":{\"a\":[{}]},\"a\":[],}", VX_JSON_UNIQUE | VX_JSON_COMMENTS,
+		"f.json:1:17: \"a\" stands here a second time in one object");
+	assert_string_equal(
+		again("{\"a\":{\"a\":{\"a\":[{\"a\":1},{\"a\":1}]}},\"b\":{\"a\":\"a\"}}",
+			VX_JSON_UNIQUE, false),
 		"{\"a\":{\"a\":{\"a\":[{\"a\":1},{\"a\":1}]}},\"b\":{\"a\":\"a\"}}");
 }
 
@@ -234,8 +254,9 @@ static void marks_and_line_ends(void **state)
 
 static void big_numbers_keep_their_digits(void **state)
 {
-	struct vx_json *v =
-		parse("[9223372036854775807,-9223372036854775808,9223372036854775808,123456789012345678901234567890,-9223372036854775809,1e400]", 0);
+	struct vx_json *v = parse(
+		"[9223372036854775807,-9223372036854775808,9223372036854775808,123456789012345678901234567890,-9223372036854775809,1e400]",
+		0);
 
 	(void)state;
 	assert_true(vx_json_int(vx_json_at(v, 0)) == INT64_MAX);
@@ -261,21 +282,25 @@ static void depth(void **state)
 	assert_int_equal(vx_json_parse(text, 2 * VX_MAX_JSON_DEPTH + 1, 0, "f.json", &v, &e), 0);
 	vx_json_free(v);
 	text[VX_MAX_JSON_DEPTH] = '[';
-	assert_int_equal(vx_json_parse(text, 2 * VX_MAX_JSON_DEPTH + 1, 0, "f.json", &v, &e), -E2BIG);
+	assert_int_equal(
+		vx_json_parse(text, 2 * VX_MAX_JSON_DEPTH + 1, 0, "f.json", &v, &e), -E2BIG);
 	assert_string_equal(e.what, "f.json:1:65: nested deeper than 64 levels");
 
 	size_t n = 1 << 20; /* no recursion: a hostile file costs no stack */
 	char *hostile = malloc(n);
 	memset(hostile, '[', n);
 	assert_int_equal(vx_json_parse(hostile, n, 0, "f.json", &v, NULL), -E2BIG);
-	assert_int_equal(vx_json_parse(hostile, VX_MAX_CONFIG_BYTES + 1UL, 0, "f.json", &v, &e), -EFBIG);
-	assert_string_equal(e.what, "f.json: larger than 67108864 bytes, the most a configuration file may have");
+	assert_int_equal(
+		vx_json_parse(hostile, VX_MAX_CONFIG_BYTES + 1UL, 0, "f.json", &v, &e), -EFBIG);
+	assert_string_equal(e.what,
+		"f.json: larger than 67108864 bytes, the most a configuration file may have");
 	free(hostile);
 }
 
 static void strings_of_any_bytes(void **state)
 {
-	struct vx_json *v = parse("[\"\xff\xfe\", \"a\\u0000b\", \"\\ud83d\\ude00\", \"\\ud800\"]", 0);
+	struct vx_json *v =
+		parse("[\"\xff\xfe\", \"a\\u0000b\", \"\\ud83d\\ude00\", \"\\ud800\"]", 0);
 	struct vx_buf b = VX_BUF(1000);
 
 	(void)state;
@@ -285,7 +310,8 @@ static void strings_of_any_bytes(void **state)
 	assert_string_equal(vx_json_str(vx_json_at(v, 2)), "\xf0\x9f\x98\x80");
 	assert_string_equal(vx_json_str(vx_json_at(v, 3)), "\xef\xbf\xbd");
 	vx_json_write(v, false, &b);
-	assert_string_equal(vx_buf_str(&b), "[\"\xff\xfe\",\"a\\u0000b\",\"\xf0\x9f\x98\x80\",\"\xef\xbf\xbd\"]");
+	assert_string_equal(vx_buf_str(&b),
+		"[\"\xff\xfe\",\"a\\u0000b\",\"\xf0\x9f\x98\x80\",\"\xef\xbf\xbd\"]");
 	vx_buf_free(&b);
 	vx_json_free(v);
 }
@@ -317,9 +343,12 @@ static void new_strings_become_utf8(void **state)
 static void canonical_form(void **state)
 {
 	(void)state;
-	assert_string_equal(again("{\"b\":{\"z\":1,\"a\":[3,1,{\"y\":0,\"x\":0}]},\"B\":1,\"\xc3\xa4\":2,\"a\":\"/\\/\"}", 0, true),
+	assert_string_equal(
+		again("{\"b\":{\"z\":1,\"a\":[3,1,{\"y\":0,\"x\":0}]},\"B\":1,\"\xc3\xa4\":2,\"a\":\"/\\/\"}",
+			0, true),
 		"{\"B\":1,\"a\":\"//\",\"b\":{\"a\":[3,1,{\"x\":0,\"y\":0}],\"z\":1},\"\xc3\xa4\":2}");
-	assert_string_equal(again("\"\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\\\"\\\\\"", 0, true), "\"\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\\\"\\\\\"");
+	assert_string_equal(again("\"\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\\\"\\\\\"", 0, true),
+		"\"\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\\\"\\\\\"");
 	assert_string_equal(again("{}", 0, true), "{}");
 	assert_string_equal(again("[]", 0, true), "[]");
 }
@@ -339,7 +368,8 @@ static void building(void **state)
 	vx_json_set(o, "yes", vx_json_new_str("replaced"));
 	vx_json_set(o, "empty", vx_json_object());
 	vx_json_write(o, false, &b);
-	assert_string_equal(vx_buf_str(&b), "{\"list\":[-9223372036854775808,0.5,null,null],\"yes\":\"replaced\",\"empty\":{}}");
+	assert_string_equal(vx_buf_str(&b),
+		"{\"list\":[-9223372036854775808,0.5,null,null],\"yes\":\"replaced\",\"empty\":{}}");
 	vx_buf_clear(&b);
 	vx_json_write_pretty(o, &b);
 	assert_string_equal(vx_buf_str(&b),

@@ -21,14 +21,17 @@ static void input_set(void **state)
 	vxt_write(t.dir, "store/x", "1");
 	vxt_write(t.dir, "gone.txt", "1");
 	vxt_write(t.dir, ".gitignore", "*.log\n");
-	kt_sh(&t, "git add -f packages/a/node_modules packages/a/src gone.txt && git commit -qm x && rm gone.txt && ln -s x.c packages/a/src/link");
+	kt_sh(&t,
+		"git add -f packages/a/node_modules packages/a/src gone.txt && git commit -qm x && rm gone.txt && ln -s x.c packages/a/src/link");
 	vxt_write(t.dir, "packages/a/node_modules/m/untracked.js", "1");
-	uint32_t a = kt_project(&t, "a", "packages/a", "packages/a/inner"), in = kt_project(&t, "in", "packages/a/inner", ""),
+	uint32_t a = kt_project(&t, "a", "packages/a", "packages/a/inner"),
+		 in = kt_project(&t, "in", "packages/a/inner", ""),
 		 root = kt_project(&t, "r", ".", "packages/a packages/a/inner packages/ab");
 	kt_task(&t, a, "all", "**", "dist/**", "");
 	kt_task(&t, a, "src", "src/** !src/gen", "dist/**", "");
 	kt_task(&t, in, "z", "src", "", "");
-	kt_task(&t, a, "ws", "README", "", "")->cache.workspace_files = kt_list(&t, "base.json packages/*/src/x.c missing.json");
+	kt_task(&t, a, "ws", "README", "", "")->cache.workspace_files =
+		kt_list(&t, "base.json packages/*/src/x.c missing.json");
 	kt_task(&t, root, "root", "**", "", "");
 	kt_task(&t, a, "uncached", NULL, NULL, "");
 	t.o.cache_dir = vx_arena_printf(&t.a, "%s/store", t.dir);
@@ -38,7 +41,8 @@ static void input_set(void **state)
 	assert_string_equal(kt_paths(kt_compute(k, 1)), "packages/a/src/link packages/a/src/x.c");
 	assert_string_equal(kt_paths(kt_compute(k, 2)), "packages/a/inner/src/z.c");
 	const struct vx_key_record *r = kt_compute(k, 3);
-	assert_string_equal(kt_paths(r), "base.json packages/a/README packages/a/src/x.c packages/ab/src/x.c");
+	assert_string_equal(
+		kt_paths(r), "base.json packages/a/README packages/a/src/x.c packages/ab/src/x.c");
 	assert_int_equal(r->empty_globs.n, 1);
 	assert_string_equal(r->empty_globs.v[0], "missing.json");
 	assert_string_equal(kt_paths(kt_compute(k, 4)), ".gitignore base.json");
@@ -70,7 +74,9 @@ static void identities_are_gits(void **state)
 	for (int i = 0; i < 4; i++) {
 		char cmd[512], hex[65];
 		const char *out;
-		snprintf(cmd, sizeof cmd, i == 2 ? "cd '%s' && printf f | git hash-object --stdin" : "cd '%s' && git hash-object --no-filters %s",
+		snprintf(cmd, sizeof cmd,
+			i == 2 ? "cd '%s' && printf f | git hash-object --stdin"
+			       : "cd '%s' && git hash-object --no-filters %s",
 			t.dir, names[i]);
 		assert_int_equal(vxt_sh(cmd, &out), 0);
 		vx_hex(r->inputs[i].oid.b, r->inputs[i].oid.n, hex);
@@ -87,7 +93,8 @@ static void sha256_repository(void **state)
 	(void)state;
 	struct kt t;
 	kt_open(&t);
-	kt_sh(&t, "rm -rf .git && git init -q --object-format=sha256 . && mkdir a && echo hi >a/f && git add a");
+	kt_sh(&t,
+		"rm -rf .git && git init -q --object-format=sha256 . && mkdir a && echo hi >a/f && git add a");
 	kt_project(&t, "a", "a", "");
 	kt_task(&t, 0, "t", "f", "", "");
 	struct vx_keyer *k = kt_keyer(&t);
@@ -140,7 +147,8 @@ static void every_part_counts(void **state)
 	CHANGES(kt_sh(&t, "chmod -x a/src/f"), kt_sh(&t, "chmod +x a/src/f"));
 	CHANGES(kt_sh(&t, "rm a/src/new"), vxt_write(t.dir, "a/src/new", ""));
 	CHANGES(vxt_write(t.dir, "a/src/f", "1"), kt_sh(&t, "rm a/src/f"));
-	CHANGES(vxt_write(t.dir, "a/package.json", "{}"), vxt_write(t.dir, "a/package.json", "{ }"));
+	CHANGES(vxt_write(t.dir, "a/package.json", "{}"),
+		vxt_write(t.dir, "a/package.json", "{ }"));
 	CHANGES(vxt_write(t.dir, "a/package.json", "{}"), kt_sh(&t, "rm a/package.json"));
 	vxt_write(t.dir, "shared.json", "{}");
 	kt_sh(&t, "ln -sf ../shared.json a/package.json");
@@ -198,8 +206,10 @@ static void failing_probe(void **state)
 	vxt_write(t.dir, "a/f", "1");
 	kt_project(&t, "a", "a", "");
 	struct vx_task_decl *d = kt_task(&t, 0, "t", "f", "", "");
-	kt_task(&t, 0, "t2", "f", "", "")->cache.workspace_runtime = (struct vx_strs){(const char *const[]){"echo once >>count; echo v"}, 1};
-	kt_task(&t, 0, "t3", "f", "", "")->cache.workspace_runtime = (struct vx_strs){(const char *const[]){"echo once >>count; echo v"}, 1};
+	kt_task(&t, 0, "t2", "f", "", "")->cache.workspace_runtime =
+		(struct vx_strs){(const char *const[]){"echo once >>count; echo v"}, 1};
+	kt_task(&t, 0, "t3", "f", "", "")->cache.workspace_runtime =
+		(struct vx_strs){(const char *const[]){"echo once >>count; echo v"}, 1};
 	d->cache.runtime = (struct vx_strs){(const char *const[]){"echo broken >&2; exit 3"}, 1};
 	struct vx_keyer *k = kt_keyer(&t);
 	const struct vx_key_record *r = NULL;
@@ -207,7 +217,8 @@ static void failing_probe(void **state)
 	assert_int_equal(vx_key_compute(k, 0, &r, &err), -ECHILD);
 	assert_null(r);
 	assert_null(vx_key_get(k, 0));
-	assert_string_equal(err.what, "a#t: runtime input \"echo broken >&2; exit 3\" exited with 3: broken");
+	assert_string_equal(
+		err.what, "a#t: runtime input \"echo broken >&2; exit 3\" exited with 3: broken");
 	assert_true(kt_compute(k, 1)->folds_runtime);
 	kt_compute(k, 2);
 	struct vx_keyer_stats st;
@@ -284,14 +295,16 @@ static void why_entries_are_empty(void **state)
 	vxt_write(t.dir, "a/in/y.html", "1");
 	kt_project(&t, "a", "a", "a/in");
 	kt_project(&t, "in", "a/in", "");
-	kt_task(&t, 0, "t", "scr/** src/*.log dist/* src/x !src/x **/*.html", "dist/**", "")->cache.workspace_files = kt_list(&t, "b/**");
+	kt_task(&t, 0, "t", "scr/** src/*.log dist/* src/x !src/x **/*.html", "dist/**", "")
+		->cache.workspace_files = kt_list(&t, "b/**");
 	struct vx_keyer *k = kt_keyer(&t);
 	assert_int_equal(kt_compute(k, 0)->empty_globs.n, 6);
 	assert_int_equal(vx_key_why_empty(k, 0, false, "scr/**"), VX_EMPTY_NOTHING);
 	assert_int_equal(vx_key_why_empty(k, 0, false, "src/*.log"), VX_EMPTY_IGNORED);
 	assert_int_equal(vx_key_why_empty(k, 0, false, "dist/*"), VX_EMPTY_MEANT);
 	assert_int_equal(vx_key_why_empty(k, 0, false, "src/x"), VX_EMPTY_MEANT);
-	assert_int_equal(vx_key_why_empty(k, 0, false, "**/*.html"), VX_EMPTY_NOTHING); /* another project's */
+	/* another project's */
+	assert_int_equal(vx_key_why_empty(k, 0, false, "**/*.html"), VX_EMPTY_NOTHING);
 	assert_int_equal(vx_key_why_empty(k, 0, true, "b/**"), VX_EMPTY_NOTHING);
 	vx_keyer_free(k);
 	kt_close(&t);
@@ -302,17 +315,20 @@ static void nested_repositories(void **state)
 	(void)state;
 	struct kt t;
 	kt_open(&t);
-	kt_sh(&t, "git init -q a/sub && echo 1 >a/sub/f && echo '*.o' >a/sub/.gitignore && touch a/sub/x.o && git -C a/sub add f"
-		  " && git init -q a/sub/deep && echo 1 >a/sub/deep/g && mkdir a/fake && mkdir a/fake/.git && echo 1 >a/fake/h && echo 1 >a/e");
+	kt_sh(&t,
+		"git init -q a/sub && echo 1 >a/sub/f && echo '*.o' >a/sub/.gitignore && touch a/sub/x.o && git -C a/sub add f"
+		" && git init -q a/sub/deep && echo 1 >a/sub/deep/g && mkdir a/fake && mkdir a/fake/.git && echo 1 >a/fake/h && echo 1 >a/e");
 	kt_project(&t, "a", "a", "");
 	kt_task(&t, 0, "t", "**", "", "");
 	struct vx_keyer *k = kt_keyer(&t);
-	assert_string_equal(kt_paths(kt_compute(k, 0)), "a/e a/fake/h a/sub/.gitignore a/sub/deep/g a/sub/f");
+	assert_string_equal(
+		kt_paths(kt_compute(k, 0)), "a/e a/fake/h a/sub/.gitignore a/sub/deep/g a/sub/f");
 	vx_keyer_free(k);
 	kt_close(&t);
 }
 
-/* Untracked node_modules are no input, whatever stands in them; a submodule there is tracked, but what it does not track is not. */
+/* Untracked node_modules are no input, whatever stands in them; a submodule there is tracked, but
+ * what it does not track is not. */
 static void repositories_in_node_modules(void **state)
 {
 	(void)state;
@@ -339,7 +355,8 @@ static void odd_names_and_modes(void **state)
 	(void)state;
 	struct kt t;
 	kt_open(&t);
-	kt_sh(&t, "mkdir a && touch 'a/new\nline' \"a/$(printf '\\377')\" 'a/ sp' && git add 'a/ sp' && ln -s missing a/dangling && mkfifo a/pipe");
+	kt_sh(&t,
+		"mkdir a && touch 'a/new\nline' \"a/$(printf '\\377')\" 'a/ sp' && git add 'a/ sp' && ln -s missing a/dangling && mkfifo a/pipe");
 	kt_project(&t, "a", "a", "");
 	kt_task(&t, 0, "t", "**", "", "");
 	struct vx_keyer *k = kt_keyer(&t);
@@ -375,7 +392,8 @@ static void explain(void **state)
 		assert_null(strstr(r->parts[i].value, "hunter2"));
 		snprintf(text + strlen(text), sizeof text - strlen(text), "%s;", r->parts[i].label);
 		if (strcmp(r->parts[i].label, "env:VXT_SECRET") == 0)
-			assert_true(strncmp(r->parts[i].value, "sha256:", 7) == 0 && strlen(r->parts[i].value) == 71);
+			assert_true(strncmp(r->parts[i].value, "sha256:", 7) == 0 &&
+				    strlen(r->parts[i].value) == 71);
 		if (strcmp(r->parts[i].label, "env:VXT_EMPTY") == 0)
 			assert_string_equal(r->parts[i].value, "=");
 		if (strcmp(r->parts[i].label, "env:VXT_UNSET") == 0)
@@ -407,8 +425,10 @@ static void turbo_inputs(void **state)
 	struct vx_task_decl *d = kt_task(&t, 0, "default", "!README.md", "dist/**", "");
 	d->dialect = VX_DIALECT_TURBO;
 	d->cache.default_inputs = true;
-	kt_task(&t, 0, "given", "src/** .env ../shared/*.json", "dist/**", "")->dialect = VX_DIALECT_TURBO;
-	/* what is named counts, ignored or not, beside $TURBO_DEFAULT$ too; a tracked output always does */
+	kt_task(&t, 0, "given", "src/** .env ../shared/*.json", "dist/**", "")->dialect =
+		VX_DIALECT_TURBO;
+	/* what is named counts, ignored or not, beside $TURBO_DEFAULT$ too; a tracked output always
+	 * does */
 	d = kt_task(&t, 0, "both", ".env ../.env dist/y !README.md", "gen/**", "");
 	d->dialect = VX_DIALECT_TURBO;
 	d->cache.default_inputs = true;
@@ -422,9 +442,11 @@ static void turbo_inputs(void **state)
 	vxt_write(t.dir, "a/gen/untracked", "1");
 	struct vx_keyer *k = kt_keyer(&t);
 	char moved[128];
-	assert_string_equal(kt_paths(kt_compute(k, 0)), "a/gen/no a/gen/tracked a/gen/untracked a/in/g a/src/f");
+	assert_string_equal(kt_paths(kt_compute(k, 0)),
+		"a/gen/no a/gen/tracked a/gen/untracked a/in/g a/src/f");
 	assert_string_equal(kt_paths(kt_compute(k, 1)), "a/.env a/src/f shared/x.json");
-	assert_string_equal(kt_paths(kt_compute(k, 2)), ".env a/.env a/dist/y a/gen/no a/gen/tracked a/in/g a/src/f");
+	assert_string_equal(kt_paths(kt_compute(k, 2)),
+		".env a/.env a/dist/y a/gen/no a/gen/tracked a/in/g a/src/f");
 	assert_string_equal(kt_paths(kt_compute(k, 3)), ".env a/gen/tracked");
 	const struct vx_key_record *both = vx_key_get(k, 2), *only = vx_key_get(k, 3);
 	for (uint32_t i = 0; i < 4; i++)
@@ -487,7 +509,8 @@ static void env_select(void **state)
 	struct kt t;
 	memset(&t, 0, sizeof t);
 	const char *const env[] = {"B_X=1", "A=2", "B_Y=3", "AB=4", "*=5", "junk", NULL};
-	struct vx_strs r = vx_env_select(kt_list(&t, "A B_* !B_Y NONE"), env, VX_DIALECT_TURBO, &t.a);
+	struct vx_strs r =
+		vx_env_select(kt_list(&t, "A B_* !B_Y NONE"), env, VX_DIALECT_TURBO, &t.a);
 	assert_int_equal(r.n, 2);
 	assert_string_equal(r.v[0], "A=2");
 	assert_string_equal(r.v[1], "B_X=1");

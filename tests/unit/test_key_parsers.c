@@ -1,4 +1,5 @@
-/* git's index, ignore rules, attributes and configuration, case by case; and a few rounds of damage. */
+/* git's index, ignore rules, attributes and configuration, case by case; and a few rounds of
+ * damage. */
 #include "../fuzz/keyfuzz.h"
 
 #include "../../sched/key/gitrepo.h"
@@ -9,7 +10,8 @@ static int ignored(const char *rules, const char *base, const char *path, bool i
 {
 	const char *slash = strrchr(path, '/');
 	const struct vx_rules *r = vx_ignore_parse(rules, strlen(rules), base, NULL, &arena);
-	return vx_ignore_match(r, path, strlen(path), slash ? (size_t)(slash - path) + 1 : 0, is_dir);
+	return vx_ignore_match(
+		r, path, strlen(path), slash ? (size_t)(slash - path) + 1 : 0, is_dir);
 }
 
 static void ignore_rules(void **state)
@@ -90,7 +92,8 @@ static void index_versions(void **state)
 		kf_sum(&b);
 		char *raw = malloc(b.len);
 		memcpy(raw, b.data, b.len);
-		assert_int_equal(vx_gitindex_parse(raw, b.len, VX_OID_SHA1, &x, why, sizeof why), 0);
+		assert_int_equal(
+			vx_gitindex_parse(raw, b.len, VX_OID_SHA1, &x, why, sizeof why), 0);
 		assert_int_equal(x.n, VX_ARRAY_LEN(kf_names));
 		for (uint32_t i = 0; i < x.n; i++)
 			assert_string_equal(x.v[i].path, kf_names[i]);
@@ -99,7 +102,8 @@ static void index_versions(void **state)
 	}
 }
 
-static void refuse(const char *what, const char *const *names, uint32_t n, const char *extension, int flip)
+static void refuse(
+	const char *what, const char *const *names, uint32_t n, const char *extension, int flip)
 {
 	struct vx_buf b = VX_BUF(1U << 16);
 	struct vx_gitindex x;
@@ -142,7 +146,8 @@ struct found {
 static int note(void *arg, const char *name, const char *value)
 {
 	struct found *f = arg;
-	snprintf(f->text + strlen(f->text), sizeof f->text - strlen(f->text), "%s=%s|", name, value ? value : "(none)");
+	snprintf(f->text + strlen(f->text), sizeof f->text - strlen(f->text), "%s=%s|", name,
+		value ? value : "(none)");
 	return 0;
 }
 
@@ -150,9 +155,11 @@ static void config_syntax(void **state)
 {
 	(void)state;
 	struct found f = {""};
-	const char *text = "[Core]\n\tExcludesFile = \"a b\" c # no\n  bare\n[a \"X.\\\"y\"] K = one\\\n two ; x\n\t[sec.sub]k=\"#\\t\\\\\"\r\n";
+	const char *text =
+		"[Core]\n\tExcludesFile = \"a b\" c # no\n  bare\n[a \"X.\\\"y\"] K = one\\\n two ; x\n\t[sec.sub]k=\"#\\t\\\\\"\r\n";
 	assert_int_equal(vx_gitconf_parse(text, strlen(text), note, &f), 0);
-	assert_string_equal(f.text, "core.excludesfile=a b c|core.bare=(none)|a.X.\"y.k=one two|sec.sub.k=#\t\\|");
+	assert_string_equal(f.text,
+		"core.excludesfile=a b c|core.bare=(none)|a.X.\"y.k=one two|sec.sub.k=#\t\\|");
 	assert_int_equal(vx_gitconf_parse("[a", 2, note, &f), -EINVAL);
 	assert_int_equal(vx_gitconf_parse("x=1", 3, note, &f), -EINVAL);
 	assert_int_equal(vx_gitconf_bool("Yes"), 1);
@@ -176,7 +183,8 @@ static void repositories(void **state)
 		"cd '%s' && exec >/dev/null 2>&1; git init -q repo && cd repo && git -c user.name=n -c user.email=e commit -q --allow-empty -m x && git worktree add -q ../wt && mkdir -p sub/deep bad/.git && echo junk >../file",
 		d);
 	assert_int_equal(vxt_sh(cmd, NULL), 0);
-	assert_int_equal(vx_gitrepo_find(vxt_path(d, "repo/sub/deep"), &arena, &r, why, sizeof why), 0);
+	assert_int_equal(
+		vx_gitrepo_find(vxt_path(d, "repo/sub/deep"), &arena, &r, why, sizeof why), 0);
 	assert_string_equal(r.worktree, vxt_path(d, "repo"));
 	assert_string_equal(r.excludes, "/from/global");
 	assert_true(r.weak_stat && r.trust_exec && r.kind == VX_OID_SHA1);
@@ -185,7 +193,8 @@ static void repositories(void **state)
 	assert_true(strstr(r.gitdir, "/worktrees/wt") != NULL && !r.weak_stat);
 	assert_false(vx_gitrepo_is(vxt_path(d, "repo/bad")));
 	assert_true(vx_gitrepo_is(vxt_path(d, "wt")));
-	assert_int_equal(vx_gitrepo_at(vxt_path(d, "repo/sub"), d, &arena, &r, why, sizeof why), -ENOENT);
+	assert_int_equal(
+		vx_gitrepo_at(vxt_path(d, "repo/sub"), d, &arena, &r, why, sizeof why), -ENOENT);
 	vxt_write(d, "global", "[includeIf \"hasconfig:remote.*.url:x\"]\n\tpath = never\n");
 	assert_int_equal(vx_gitrepo_find(vxt_path(d, "repo"), &arena, &r, why, sizeof why), 1);
 	assert_non_null(strstr(why, "only git can judge"));

@@ -1,4 +1,5 @@
-/* Keys and time: whether inputs have moved since a key was taken, and what a run changes for keys that are taken later. */
+/* Keys and time: whether inputs have moved since a key was taken, and what a run changes for keys
+ * that are taken later. */
 #include "keytest.h"
 
 #include <errno.h>
@@ -10,13 +11,15 @@ static void check_moved(struct vx_keyer *k, const struct vx_key_record *r, const
 	assert_string_equal(what, want ? want : "");
 }
 
-static int no_blob(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a, void **ret, size_t *ret_n)
+static int no_blob(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a,
+	void **ret, size_t *ret_n)
 {
 	(void)self, (void)space, (void)key, (void)key_n, (void)a, (void)ret, (void)ret_n;
 	return -ENOENT;
 }
 
-static int drop_blob(void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n)
+static int drop_blob(
+	void *self, const char *space, const void *key, size_t key_n, const void *val, size_t n)
 {
 	(void)self, (void)space, (void)key, (void)key_n, (void)val, (void)n;
 	return 0;
@@ -29,7 +32,8 @@ static uint32_t lists_of(const struct vx_keyer *k)
 	return st.lists;
 }
 
-/* Directories and rules that have not moved since the run began need not be listed again for a recheck; any that has is. */
+/* Directories and rules that have not moved since the run began need not be listed again for a
+ * recheck; any that has is. */
 static void recheck_without_lists(void **state)
 {
 	(void)state;
@@ -173,7 +177,8 @@ static void runs_are_seen_by_later_keys(void **state)
 	assert_string_equal(kt_paths(kt_compute(k, 1)), "a/src/f a/src/gen/x");
 	struct vx_digest was = kt_compute(k, 2)->key;
 	vxt_write(t.dir, "b/f", "22");
-	assert_true(kt_same(was, kt_compute(k, 2)->key)); /* nothing ran there: the old look holds */
+	/* nothing ran there: the old look holds */
+	assert_true(kt_same(was, kt_compute(k, 2)->key));
 	vx_keyer_ran(k, 3);
 	assert_false(kt_same(was, kt_compute(k, 2)->key));
 	vx_keyer_free(k);

@@ -69,11 +69,16 @@ static void workspace_files(void **state)
 {
 	(void)state;
 	kt_task(&t, 0, "build", "src/**", "dist/**", "");
-	kt_task(&t, 1, "reads", "src/**", "", "0")->cache.workspace_files = kt_list(&t, "packages/a/dist/x");
-	kt_task(&t, 1, "elsewhere", "src/**", "", "0")->cache.workspace_files = kt_list(&t, "tsconfig.json packages/b/x");
-	kt_task(&t, 1, "holds", "src/**", "", "0")->cache.workspace_files = kt_list(&t, "packages/*/x");
-	kt_task(&t, 1, "everything", "src/**", "", "0")->cache.workspace_files = kt_list(&t, "**/*.json");
-	kt_task(&t, 1, "nothing-upstream", "src/**", "", "")->cache.workspace_files = kt_list(&t, "**/*.json");
+	kt_task(&t, 1, "reads", "src/**", "", "0")->cache.workspace_files =
+		kt_list(&t, "packages/a/dist/x");
+	kt_task(&t, 1, "elsewhere", "src/**", "", "0")->cache.workspace_files =
+		kt_list(&t, "tsconfig.json packages/b/x");
+	kt_task(&t, 1, "holds", "src/**", "", "0")->cache.workspace_files =
+		kt_list(&t, "packages/*/x");
+	kt_task(&t, 1, "everything", "src/**", "", "0")->cache.workspace_files =
+		kt_list(&t, "**/*.json");
+	kt_task(&t, 1, "nothing-upstream", "src/**", "", "")->cache.workspace_files =
+		kt_list(&t, "**/*.json");
 	kt_task(&t, 1, "through", "src/**", "", "0");
 	kt_task(&t, 1, "far", "lib/**", "", "6")->cache.workspace_files = kt_list(&t, "packages/a");
 	assert_false(stable(1));
@@ -88,7 +93,8 @@ static void workspace_files(void **state)
 static void workspace_outputs(void **state)
 {
 	(void)state;
-	kt_task(&t, 0, "build", "src/**", "dist/**", "")->cache.out_workspace_files = kt_list(&t, "gen/**");
+	kt_task(&t, 0, "build", "src/**", "dist/**", "")->cache.out_workspace_files =
+		kt_list(&t, "gen/**");
 	kt_task(&t, 1, "next", "src/**", "", "0");
 	kt_task(&t, 1, "after", "src/**", "", "1");
 	assert_true(stable(0));
@@ -102,7 +108,8 @@ static void uncached_upstream(void **state)
 	kt_task(&t, 0, "free", NULL, NULL, "");
 	kt_task(&t, 0, "same", "src/**", "", "0");
 	kt_task(&t, 1, "other", "src/**", "", "0");
-	kt_task(&t, 1, "reads", "src/**", "", "0")->cache.workspace_files = kt_list(&t, "packages/a/x");
+	kt_task(&t, 1, "reads", "src/**", "", "0")->cache.workspace_files =
+		kt_list(&t, "packages/a/x");
 	kt_task(&t, 2, "root-free", NULL, NULL, "");
 	kt_task(&t, 1, "after-root", "src/**", "", "4");
 	struct vx_task_decl *box = kt_task(&t, 0, "boxed", NULL, NULL, "");

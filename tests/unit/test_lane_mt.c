@@ -62,9 +62,12 @@ static void test_forgeries(void **state)
 	struct lt t = {0};
 	struct vx_lane_event e;
 	static const char *const forge[] = {
-		"cp -p p/a/dist/one p/ref && echo ONE >p/a/dist/one && touch -r p/ref p/a/dist/one", /* same size, same mtime */
-		"cp -rp p/a/dist p/copy && rm -r p/a/dist && mv p/copy p/a/dist",                    /* copies with the times kept */
-		"mv p/a/dist p/a/real && ln -s real p/a/dist",                                       /* every stat below is equal */
+		/* same size, same mtime */
+		"cp -p p/a/dist/one p/ref && echo ONE >p/a/dist/one && touch -r p/ref p/a/dist/one",
+		/* copies with the times kept */
+		"cp -rp p/a/dist p/copy && rm -r p/a/dist && mv p/copy p/a/dist",
+		/* every stat below is equal */
+		"mv p/a/dist p/a/real && ln -s real p/a/dist",
 		"chmod 640 p/a/dist/one",
 		"touch p/a/dist/zzz",
 		"mkdir p/a/dist/newdir",
@@ -85,11 +88,13 @@ static void test_forgeries(void **state)
 		lt_same_tree(vxt_path(t.root, "p/a/dist"), before);
 		free(before);
 	}
-	/* The copied tree is equal in content: nothing was written. And a hard link was replaced, not written through. */
+	/* The copied tree is equal in content: nothing was written. And a hard link was replaced,
+	 * not written through. */
 	assert_int_equal(lt_sh(&t, "rm -rf p"), 0);
 	make_dist(&t);
 	assert_true(lt_save(&t, "k", &o, &e));
-	assert_int_equal(lt_sh(&t, "cp -a p/a/dist p/copy && rm -r p/a/dist && mv p/copy p/a/dist"), 0);
+	assert_int_equal(
+		lt_sh(&t, "cp -a p/a/dist p/copy && rm -r p/a/dist && mv p/copy p/a/dist"), 0);
 	assert_true(lt_restore(&t, "k", &o, &e));
 	assert_true(e.ok && e.up_to_date && e.bytes == 0);
 	lt_end(&t);
@@ -118,7 +123,8 @@ static void test_moved_inputs(void **state)
 	assert_true(e.moved);
 	assert_non_null(strstr(e.text, "p/a/src/x"));
 	assert_false(lt_restore(&t, "k", &r.outputs, &e));
-	assert_int_equal(lt_sh(&t, "test -z \"$(find .vx/cache/v1/[as] .vx/cache/v1/tmp -type f)\""), 0);
+	assert_int_equal(
+		lt_sh(&t, "test -z \"$(find .vx/cache/v1/[as] .vx/cache/v1/tmp -type f)\""), 0);
 	lt_end(&t);
 }
 
@@ -151,11 +157,14 @@ static void test_refused(void **state)
 	(void)state;
 	struct lt t = {0};
 	struct vx_lane_event e;
-	static const char *const make[] = {"mkfifo p/a/dist/pipe", "rm -r p/a/dist && mkdir p/b && ln -s ../b p/a/dist",
+	static const char *const make[] = {"mkfifo p/a/dist/pipe",
+		"rm -r p/a/dist && mkdir p/b && ln -s ../b p/a/dist",
 		"python3 -c 'import socket; socket.socket(1).bind(\"p/a/dist/s\")'"};
-	static const char *const said[] = {"p/a/dist/pipe is a FIFO", "p/a/dist is a symbolic link", "p/a/dist/s is a socket"};
+	static const char *const said[] = {
+		"p/a/dist/pipe is a FIFO", "p/a/dist is a symbolic link", "p/a/dist/s is a socket"};
 	lt_begin(&t);
-	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**"), behind = lt_outputs(&t, "p/a", "out/dist/**");
+	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**"),
+			  behind = lt_outputs(&t, "p/a", "out/dist/**");
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(lt_sh(&t, "rm -rf p"), 0);
 		make_dist(&t);
@@ -164,7 +173,10 @@ static void test_refused(void **state)
 		assert_false(lt_save(&t, "k", &o, &e));
 		assert_non_null(strstr(e.text, said[i]));
 	}
-	assert_int_equal(lt_sh(&t, "mkdir -p p/elsewhere/dist && : >p/elsewhere/dist/x && ln -s ../elsewhere p/a/out"), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"mkdir -p p/elsewhere/dist && : >p/elsewhere/dist/x && ln -s ../elsewhere p/a/out"),
+		0);
 	lt_reopen(&t);
 	assert_false(lt_save(&t, "k", &behind, &e));
 	assert_non_null(strstr(e.text, "p/a/out"));
@@ -197,12 +209,16 @@ static void test_clean(void **state)
 		0);
 	lt_clean(&t, &o, &e);
 	assert_true(e.ok);
-	assert_int_equal(lt_sh(&t, "test \"$(cd p && find . ! -type d | LC_ALL=C sort | tr '\\n' ' ')\" = "
-				   "'./a/dist/.git/HEAD ./a/dist/kept ./a/dist/node_modules/m/i ./a/dist/spared ./a/src/x '"),
+	assert_int_equal(
+		lt_sh(&t,
+			"test \"$(cd p && find . ! -type d | LC_ALL=C sort | tr '\\n' ' ')\" = "
+			"'./a/dist/.git/HEAD ./a/dist/kept ./a/dist/node_modules/m/i ./a/dist/spared ./a/src/x '"),
 		0);
-	assert_int_equal(lt_sh(&t, "test -e out/victim && test -d p/a/gen && test ! -e p/a/dist/sub"), 0);
+	assert_int_equal(
+		lt_sh(&t, "test -e out/victim && test -d p/a/gen && test ! -e p/a/dist/sub"), 0);
 	/* all of it gone: the directory too */
-	assert_int_equal(lt_sh(&t, "rm -rf p/a/dist && mkdir -p p/a/dist/x/y && : >p/a/dist/x/y/z"), 0);
+	assert_int_equal(
+		lt_sh(&t, "rm -rf p/a/dist && mkdir -p p/a/dist/x/y && : >p/a/dist/x/y/z"), 0);
 	lt_clean(&t, &o, &e);
 	assert_true(e.ok);
 	assert_int_equal(lt_sh(&t, "test ! -e p/a/dist && test -d p/a"), 0);
@@ -216,7 +232,10 @@ static void test_nested_and_workspace(void **state)
 	struct vx_lane_event e;
 	static const char *const nested[] = {"p/a/inner"};
 	lt_begin(&t);
-	struct vx_outputs o = {.files = lt_globs(&t, "**/*.out"), .dir = "p/a", .workspace_files = lt_globs(&t, "top/gen/**"), .nested = {nested, 1}};
+	struct vx_outputs o = {.files = lt_globs(&t, "**/*.out"),
+		.dir = "p/a",
+		.workspace_files = lt_globs(&t, "top/gen/**"),
+		.nested = {nested, 1}};
 	assert_int_equal(
 		lt_sh(&t,
 			"mkdir -p p/a/inner p/a/x top/gen && : >p/a/inner/i.out && echo 1 >p/a/x/x.out && echo 2 >p/a/y.out && echo 3 >top/gen/z && : >top/other"),
@@ -225,10 +244,15 @@ static void test_nested_and_workspace(void **state)
 	assert_int_equal(e.n_outputs, 3);
 	lt_clean(&t, &o, &e);
 	assert_int_equal(
-		lt_sh(&t, "test -e p/a/inner/i.out && test ! -e p/a/x/x.out && test ! -e p/a/y.out && test ! -e top/gen && test -e top/other"), 0);
+		lt_sh(&t,
+			"test -e p/a/inner/i.out && test ! -e p/a/x/x.out && test ! -e p/a/y.out && test ! -e top/gen && test -e top/other"),
+		0);
 	assert_true(lt_restore(&t, "k", &o, &e));
 	assert_true(e.ok);
-	assert_int_equal(lt_sh(&t, "grep -q 1 p/a/x/x.out && grep -q 2 p/a/y.out && grep -q 3 top/gen/z && test -e p/a/inner/i.out"), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"grep -q 1 p/a/x/x.out && grep -q 2 p/a/y.out && grep -q 3 top/gen/z && test -e p/a/inner/i.out"),
+		0);
 	/* Beside the outputs everything may change without a write. */
 	assert_int_equal(lt_sh(&t, ": >p/a/new && mkdir p/a/newdir && : >top/new"), 0);
 	assert_true(lt_restore(&t, "k", &o, &e));
@@ -257,17 +281,21 @@ static void test_additive(void **state)
 	lt_end(&t);
 }
 
-/* A directory of the outputs is swapped for a link to the very same files elsewhere: that is not the outputs in their place. */
+/* A directory of the outputs is swapped for a link to the very same files elsewhere: that is not
+ * the outputs in their place. */
 static void test_swapped_for_a_link(void **state)
 {
 	(void)state;
 	static const struct {
-		const char *files, *swap, *refused; /* refused: the place is no output itself, so it is not ours to replace */
+		/* refused: the place is no output itself, so it is not ours to replace */
+		const char *files, *swap, *refused;
 	} v[] = {{"dist/**", "mv p/a/dist away && ln -s ../../away p/a/dist", NULL},
 		{"dist/**", "mv p/a/dist/sub away && ln -s ../../../away p/a/dist/sub", NULL},
 		{"dist/sub/*", "mv p/a/dist away && ln -s ../../away p/a/dist", "p/a/dist"},
-		{"dist/*/two", "mv p/a/dist/sub away && ln -s ../../../away p/a/dist/sub", "p/a/dist/sub"},
-		{"dist/sub/two", "mv p/a/dist/sub away && ln -s ../../../away p/a/dist/sub", "p/a/dist/sub"}};
+		{"dist/*/two", "mv p/a/dist/sub away && ln -s ../../../away p/a/dist/sub",
+			"p/a/dist/sub"},
+		{"dist/sub/two", "mv p/a/dist/sub away && ln -s ../../../away p/a/dist/sub",
+			"p/a/dist/sub"}};
 	for (size_t k = 0; k < 2 * (sizeof v / sizeof *v); k++) {
 		size_t i = k / 2;
 		struct lt t = {0};
@@ -287,13 +315,17 @@ static void test_swapped_for_a_link(void **state)
 		assert_int_equal(e.ok, !v[i].refused);
 		if (v[i].refused) {
 			char text[128];
-			snprintf(text, sizeof text, "%s is a symbolic link, and links are not followed", v[i].refused);
+			snprintf(text, sizeof text,
+				"%s is a symbolic link, and links are not followed", v[i].refused);
 			if (!strstr(e.text, text))
 				fail_msg("%s", e.text);
 		} else if (i == 0 || !o.additive) {
 			lt_same_tree(vxt_path(t.root, "p"), before);
 		} else {
-			assert_int_equal(lt_sh(&t, "test ! -L p/a/dist/sub && test -d p/a/dist/sub && cmp p/a/dist/sub/two away/two"), 0);
+			assert_int_equal(
+				lt_sh(&t,
+					"test ! -L p/a/dist/sub && test -d p/a/dist/sub && cmp p/a/dist/sub/two away/two"),
+				0);
 		}
 		lt_same_tree(vxt_path(t.root, "away"), away);
 		free(before);
@@ -313,11 +345,13 @@ static void test_not_portable(void **state)
 	struct vx_digest key = lt_key("k");
 	bool found;
 	struct vx_entry entry;
-	static const char *const how[] = {"printf %s \"xx$W/yy\" >p/a/dist/f", "ln -s $W/p p/a/dist/l",
+	static const char *const how[] = {"printf %s \"xx$W/yy\" >p/a/dist/f",
+		"ln -s $W/p p/a/dist/l",
 		"{ head -c 5242880 /dev/zero; printf %s \"$W\"; } >p/a/dist/big",
 		"{ head -c 5242860 /dev/zero; printf %s \"$W\"; head -c 100 /dev/zero; } >p/a/dist/big"};
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(lt_sh(&t, "rm -rf p && mkdir -p p/a/dist && : >p/a/dist/plain"), 0);
+		assert_int_equal(
+			lt_sh(&t, "rm -rf p && mkdir -p p/a/dist && : >p/a/dist/plain"), 0);
 		snprintf(cmd, sizeof cmd, "W='%s'; %s", t.root, how[i]);
 		assert_int_equal(lt_sh(&t, cmd), 0);
 		assert_true(lt_save(&t, "k", &o, &e));
@@ -334,7 +368,8 @@ static void test_not_portable(void **state)
 }
 
 /* Makes p/a/dist and saves it under "k". */
-static void save_dist(struct lt *t, const char *command, struct vx_outputs *ret_o, struct vx_lane_event *ret)
+static void save_dist(
+	struct lt *t, const char *command, struct vx_outputs *ret_o, struct vx_lane_event *ret)
 {
 	lt_begin(t);
 	*ret_o = lt_outputs(t, "p/a", "dist/**");
@@ -381,8 +416,10 @@ static void test_holes(void **state)
 	assert_int_equal(lt_sh(&t, "mv p/a/dist was"), 0);
 	assert_true(lt_restore(&t, "k", &o, &e));
 	assert_true(e.ok);
-	assert_int_equal(lt_sh(&t, "for f in begin end one; do cmp was/$f p/a/dist/$f || exit 1; done; "
-				   "test $(stat -c %s p/a/dist/all) = 400000000 && test $(du -k p/a/dist | cut -f1) -lt 3000"),
+	assert_int_equal(
+		lt_sh(&t,
+			"for f in begin end one; do cmp was/$f p/a/dist/$f || exit 1; done; "
+			"test $(stat -c %s p/a/dist/all) = 400000000 && test $(du -k p/a/dist | cut -f1) -lt 3000"),
 		0);
 	lt_end(&t);
 }
@@ -393,7 +430,8 @@ static void test_damage(void **state)
 	(void)state;
 	struct lt t = {0};
 	struct vx_lane_event e;
-	static const char *const damage[] = {/* one bit: what stands there differs from run to run, since artifacts hold times */
+	/* one bit: what stands there differs from run to run, since artifacts hold times */
+	static const char *const damage[] = {
 		"b=$(od -An -tu1 -j50 -N1 $f); printf \"\\\\$(printf %03o $((b ^ 1)))\" | dd of=$f bs=1 seek=50 conv=notrunc 2>/dev/null",
 		"truncate -s -1 $f", ": >$f", "rm -f $f"};
 	lt_begin(&t);
@@ -409,7 +447,9 @@ static void test_damage(void **state)
 		assert_int_equal(vx_store_probe(t.store, &key, 1, &found, &r.entry), 1);
 		assert_int_equal(lt_sh(&t, "echo old >p/a/dist/one && rm p/a/dist/nil"), 0);
 		char *before = lt_tree(vxt_path(t.root, "p"));
-		snprintf(cmd, sizeof cmd, "f=$(find .vx/cache/v1/a -name '*.tar.zst') && chmod u+w $f && %s", damage[i]);
+		snprintf(cmd, sizeof cmd,
+			"f=$(find .vx/cache/v1/a -name '*.tar.zst') && chmod u+w $f && %s",
+			damage[i]);
 		assert_int_equal(lt_sh(&t, cmd), 0);
 		vx_lane_restore(t.lane, &r);
 		lt_next(&t, &e);
@@ -418,7 +458,10 @@ static void test_damage(void **state)
 		lt_same_tree(vxt_path(t.root, "p"), before);
 		free(before);
 		assert_int_equal(vx_store_probe(t.store, &key, 1, &found, &r.entry), 0);
-		assert_int_equal(lt_sh(&t, "test -z \"$(find .vx/cache/v1/[as] -type f)\" && test -z \"$(find .vx/stage -mindepth 1)\""), 0);
+		assert_int_equal(
+			lt_sh(&t,
+				"test -z \"$(find .vx/cache/v1/[as] -type f)\" && test -z \"$(find .vx/stage -mindepth 1)\""),
+			0);
 	}
 	lt_end(&t);
 }
@@ -432,7 +475,9 @@ static void test_many(void **state)
 	static char ids[N][32], dirs[N][32];
 	lt_begin(&t);
 	assert_int_equal(
-		lt_sh(&t, "for i in $(seq 0 399); do mkdir -p p/$i/dist && echo $i >p/$i/dist/f && head -c 2000 /dev/urandom >p/$i/dist/g; done"), 0);
+		lt_sh(&t,
+			"for i in $(seq 0 399); do mkdir -p p/$i/dist && echo $i >p/$i/dist/f && head -c 2000 /dev/urandom >p/$i/dist/g; done"),
+		0);
 	struct vx_globset *g = lt_globs(&t, "dist/**");
 	struct vx_digest keys[N];
 	for (int i = 0; i < N; i++) {
@@ -474,9 +519,14 @@ static void test_many(void **state)
 		lt_reopen(&t);
 		assert_int_equal(vx_store_probe(t.store, keys, N, found, entries), N);
 		if (round == 0)
-			assert_int_equal(lt_sh(&t, "rm -rf p && mkdir p && mkdir $(seq -f 'p/%g' 0 399)"), 0);
+			assert_int_equal(
+				lt_sh(&t, "rm -rf p && mkdir p && mkdir $(seq -f 'p/%g' 0 399)"),
+				0);
 		for (int i = 0; i < N; i++) {
-			struct vx_restore_req r = {.task = (uint32_t)i, .id = ids[i], .entry = entries[i], .outputs = {.files = g, .dir = dirs[i]}};
+			struct vx_restore_req r = {.task = (uint32_t)i,
+				.id = ids[i],
+				.entry = entries[i],
+				.outputs = {.files = g, .dir = dirs[i]}};
 			vx_lane_restore(t.lane, &r);
 		}
 		for (int left = N; left; left--) {

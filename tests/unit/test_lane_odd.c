@@ -1,7 +1,9 @@
-/* The lanes with outputs that are odd: names that are ours, very many, far times; and what is said when nothing can be restored. */
+/* The lanes with outputs that are odd: names that are ours, very many, far times; and what is said
+ * when nothing can be restored. */
 #include "lanetest.h"
 
-/* A file of the name .git is never looked at, as the directory is not: what holds one is saved and restored beside it. */
+/* A file of the name .git is never looked at, as the directory is not: what holds one is saved and
+ * restored beside it. */
 static void test_own_names(void **state)
 {
 	(void)state;
@@ -10,8 +12,9 @@ static void test_own_names(void **state)
 	lt_begin(&t);
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/** made/.vx");
 	assert_int_equal(
-		lt_sh(&t, "mkdir -p p/a/dist/sub/.vx p/a/made && echo x >p/a/dist/x && echo gitdir >p/a/dist/.git && ln -s x p/a/dist/sub/.git && "
-			  "echo y >p/a/dist/sub/.vx/y && echo z >p/a/made/.vx"),
+		lt_sh(&t,
+			"mkdir -p p/a/dist/sub/.vx p/a/made && echo x >p/a/dist/x && echo gitdir >p/a/dist/.git && ln -s x p/a/dist/sub/.git && "
+			"echo y >p/a/dist/sub/.vx/y && echo z >p/a/made/.vx"),
 		0);
 	char *before = lt_tree(vxt_path(t.root, "p"));
 	assert_true(lt_save(&t, "k", &o, &e));
@@ -98,7 +101,10 @@ static void test_far_times(void **state)
 	struct vx_lane_event e;
 	lt_begin(&t);
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
-	assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist && echo x >p/a/dist/x && touch -d '2400-01-01' p/a/dist/x"), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"mkdir -p p/a/dist && echo x >p/a/dist/x && touch -d '2400-01-01' p/a/dist/x"),
+		0);
 	if (lt_sh(&t, "test $(stat -c %Y p/a/dist/x) -gt 13000000000")) {
 		lt_end(&t);
 		vxt_skip("this file system does not reach the year 2400");
@@ -115,7 +121,8 @@ static void test_far_times(void **state)
 	lt_end(&t);
 }
 
-/* What keeps one restore from its work keeps all: it is told once, and does not hush what keeps a save from its own. */
+/* What keeps one restore from its work keeps all: it is told once, and does not hush what keeps a
+ * save from its own. */
 static void test_told_once(void **state)
 {
 	(void)state;
@@ -137,7 +144,8 @@ static void test_told_once(void **state)
 	lt_end(&t);
 }
 
-/* Where a file is to be, a directory holds what is no output of the task: that is nobody's to remove. */
+/* Where a file is to be, a directory holds what is no output of the task: that is nobody's to
+ * remove. */
 static void test_directory_in_the_way(void **state)
 {
 	(void)state;
@@ -145,17 +153,24 @@ static void test_directory_in_the_way(void **state)
 	struct vx_lane_event e;
 	lt_begin(&t);
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/** !dist/f/keep");
-	assert_int_equal(lt_sh(&t, "mkdir -p p/a/dist && echo x >p/a/dist/f && echo y >p/a/dist/g"), 0);
+	assert_int_equal(
+		lt_sh(&t, "mkdir -p p/a/dist && echo x >p/a/dist/f && echo y >p/a/dist/g"), 0);
 	char *before = lt_tree(vxt_path(t.root, "p"));
 	assert_true(lt_save(&t, "k", &o, &e));
-	assert_int_equal(lt_sh(&t, "rm p/a/dist/f && mkdir -p p/a/dist/f/sub/deep && echo z >p/a/dist/f/sub/z && echo mine >p/a/dist/f/keep"), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"rm p/a/dist/f && mkdir -p p/a/dist/f/sub/deep && echo z >p/a/dist/f/sub/z && echo mine >p/a/dist/f/keep"),
+		0);
 	assert_true(lt_restore(&t, "k", &o, &e));
 	assert_false(e.ok);
 	if (!strstr(e.text, "p/a/dist/f is a directory"))
 		fail_msg("%s", e.text);
 	assert_int_equal(lt_sh(&t, "test $(cat p/a/dist/f/keep) = mine"), 0);
 	o.additive = true;
-	assert_int_equal(lt_sh(&t, "rm p/a/dist/f/keep && mkdir -p p/a/dist/f/sub && echo others >p/a/dist/f/sub/z"), 0);
+	assert_int_equal(
+		lt_sh(&t,
+			"rm p/a/dist/f/keep && mkdir -p p/a/dist/f/sub && echo others >p/a/dist/f/sub/z"),
+		0);
 	assert_true(lt_restore(&t, "k", &o, &e));
 	assert_false(e.ok);
 	assert_int_equal(lt_sh(&t, "test $(cat p/a/dist/f/sub/z) = others"), 0);

@@ -1,4 +1,5 @@
-/* Others at work in the store and in the outputs at the worst moment: between two steps of the lane a hook does what another process might. */
+/* Others at work in the store and in the outputs at the worst moment: between two steps of the lane
+ * a hook does what another process might. */
 #include "lanetest.h"
 
 #include "vx/assert.h"
@@ -8,7 +9,9 @@
 /* What is done behind the lane's back, after a step that it fits; once. */
 static struct {
 	bool (*fits)(const struct vx_io_step *s);
-	const char *command; /* in the root; %s: the artifact or log that the step concerned, as a path below .vx/cache/v1/a */
+	/* in the root; %s: the artifact or log that the step concerned, as a path below
+	 * .vx/cache/v1/a */
+	const char *command;
 	const char *root;
 	struct vx_lane *give_up; /* instead of the command */
 	atomic_bool armed;
@@ -22,13 +25,15 @@ struct meddler {
 static void after(const struct vx_io_step *s)
 {
 	char cmd[4 * PATH_MAX];
-	if (!atomic_load(&meddle.armed) || s->res < 0 || !meddle.fits(s) || !atomic_exchange(&meddle.armed, false))
+	if (!atomic_load(&meddle.armed) || s->res < 0 || !meddle.fits(s) ||
+		!atomic_exchange(&meddle.armed, false))
 		return;
 	if (meddle.give_up) {
 		vx_lane_give_up(meddle.give_up);
 		return;
 	}
-	snprintf(cmd, sizeof cmd, "cd '%s' && f=.vx/cache/v1/a/%s && { %s ; }", meddle.root, s->op == VX_IO_RENAME ? s->path2 : "", meddle.command);
+	snprintf(cmd, sizeof cmd, "cd '%s' && f=.vx/cache/v1/a/%s && { %s ; }", meddle.root,
+		s->op == VX_IO_RENAME ? s->path2 : "", meddle.command);
 	assert_int_equal(system(cmd), 0);
 }
 
@@ -59,7 +64,8 @@ static struct vx_io *meddler_new(void *arg, char *ret_name, size_t cap)
 	struct meddler *m = vx_xcalloc(1, sizeof *m);
 	(void)arg;
 	m->inner = vx_io_new(ret_name, cap);
-	m->io = (struct vx_io){.name = "meddler", .run = meddler_run, .sys = meddler_sys, .free = meddler_free};
+	m->io = (struct vx_io){
+		.name = "meddler", .run = meddler_run, .sys = meddler_sys, .free = meddler_free};
 	return &m->io;
 }
 
@@ -76,7 +82,10 @@ static void begin(struct lt *t)
 	*t = (struct lt){.new_io = meddler_new};
 	atomic_store(&meddle.armed, false);
 	lt_begin(t);
-	assert_int_equal(lt_sh(t, "mkdir -p p/a/dist/sub && echo one2 >p/a/dist/one && echo two >p/a/dist/sub/two && ln -s one p/a/dist/link"), 0);
+	assert_int_equal(
+		lt_sh(t,
+			"mkdir -p p/a/dist/sub && echo one2 >p/a/dist/one && echo two >p/a/dist/sub/two && ln -s one p/a/dist/link"),
+		0);
 }
 
 static uint32_t problems(struct lt *t)
@@ -105,7 +114,8 @@ static bool renamed_log(const struct vx_io_step *s)
 	return s->op == VX_IO_RENAME && vx_ends_with(s->path2, VX_SUFFIX_LOG);
 }
 
-/* A prune in another process takes what has been put in place and is not committed yet: there is no row without its files. */
+/* A prune in another process takes what has been put in place and is not committed yet: there is no
+ * row without its files. */
 static void test_pruned_before_commit(void **state)
 {
 	(void)state;
@@ -119,12 +129,17 @@ static void test_pruned_before_commit(void **state)
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
 	for (int large = 0; large < 2; large++) {
 		for (int log = 0; log < 2; log++) {
-			struct vx_save_req r = {.id = "a#build", .key = lt_key("k"), .outputs = o, .log = noise, .log_bytes = sizeof noise};
+			struct vx_save_req r = {.id = "a#build",
+				.key = lt_key("k"),
+				.outputs = o,
+				.log = noise,
+				.log_bytes = sizeof noise};
 			lt_reopen(&t); /* what is said once is said anew */
 			assert_int_equal(lt_sh(&t, "find .vx/cache/v1/a -type f -delete"), 0);
 			arm(&t, log ? renamed_log : renamed_artifact, "rm -f $f");
 			if (lt_save_req(&t, &r, &e))
-				fail_msg("saved (large %d, log %d, %s)", large, log, atomic_load(&meddle.armed) ? "not met" : "met");
+				fail_msg("saved (large %d, log %d, %s)", large, log,
+					atomic_load(&meddle.armed) ? "not met" : "met");
 			assert_non_null(strstr(e.text, "removed meanwhile"));
 			assert_false(atomic_load(&meddle.armed));
 			assert_int_equal(problems(&t), 0);
@@ -139,7 +154,8 @@ static bool reads(const struct vx_io_step *s, const char *suffix)
 {
 	char proc[48], path[PATH_MAX] = "";
 	snprintf(proc, sizeof proc, "/proc/self/fd/%d", s->fd);
-	return s->op == VX_IO_READ && s->fd >= 0 && readlink(proc, path, sizeof path - 1) > 0 && vx_ends_with(path, suffix);
+	return s->op == VX_IO_READ && s->fd >= 0 && readlink(proc, path, sizeof path - 1) > 0 &&
+	       vx_ends_with(path, suffix);
 }
 
 static bool read_artifact(const struct vx_io_step *s)
@@ -150,7 +166,8 @@ static bool read_artifact(const struct vx_io_step *s)
 static const char damage[] =
 	"for f in .vx/cache/v1/a/*/*; do cp -p $f good; cp $f bad; chmod u+w bad; truncate -s 3 bad; printf 'no' >>bad; truncate -s $(stat -c %s $f) bad; mv bad $f; done";
 
-/* While an artifact is found damaged another process saves it anew: the new one stays, file and row. */
+/* While an artifact is found damaged another process saves it anew: the new one stays, file and
+ * row. */
 static void test_saved_anew_while_dropped(void **state)
 {
 	(void)state;
@@ -209,9 +226,11 @@ static void test_changed_while_saved(void **state)
 	(void)state;
 	struct lt t;
 	struct vx_lane_event e;
-	static const char *const changes[] = {"echo 2 >>p/a/dist/one", "rm p/a/dist/one", "chmod 700 p/a/dist/one",
-		"cp -p p/a/dist/one x && mv x p/a/dist/one", "echo 22 >p/a/dist/sub/two", "rm -r p/a/dist/sub", "ln -sfn two p/a/dist/link",
-		"rm -rf q && cp -a p/a/dist/sub q && rm -r p/a/dist/sub && ln -s ../../../q p/a/dist/sub", "rm -rf q && mv p/a q && ln -s ../q p/a"};
+	static const char *const changes[] = {"echo 2 >>p/a/dist/one", "rm p/a/dist/one",
+		"chmod 700 p/a/dist/one", "cp -p p/a/dist/one x && mv x p/a/dist/one",
+		"echo 22 >p/a/dist/sub/two", "rm -r p/a/dist/sub", "ln -sfn two p/a/dist/link",
+		"rm -rf q && cp -a p/a/dist/sub q && rm -r p/a/dist/sub && ln -s ../../../q p/a/dist/sub",
+		"rm -rf q && mv p/a q && ln -s ../q p/a"};
 	begin(&t);
 	struct vx_outputs o = lt_outputs(&t, "p/a", "dist/**");
 	for (size_t i = 0; i < VX_ARRAY_LEN(changes); i++) {
@@ -248,7 +267,8 @@ static char *begin_saved(struct lt *t, const char *more, const char *globs, stru
 }
 
 /* Restores while `command` is done behind it, after the first step that fits. */
-static void restore_meddled(struct lt *t, bool (*fits)(const struct vx_io_step *s), const char *command, const struct vx_outputs *o)
+static void restore_meddled(struct lt *t, bool (*fits)(const struct vx_io_step *s),
+	const char *command, const struct vx_outputs *o)
 {
 	struct vx_lane_event e;
 	arm(t, fits, command);
@@ -257,14 +277,17 @@ static void restore_meddled(struct lt *t, bool (*fits)(const struct vx_io_step *
 	assert_false(atomic_load(&meddle.armed));
 }
 
-/* Somebody writes to an output that has just been restored: what is there then is not taken for the entry's for ever. */
+/* Somebody writes to an output that has just been restored: what is there then is not taken for the
+ * entry's for ever. */
 static void test_changed_after_restore(void **state)
 {
 	(void)state;
 	struct lt t;
 	struct vx_lane_event e;
-	static const char *const changes[] = {"echo 11 >p/a/dist/one", "echo bad >p/a/dist/one", "chmod 600 p/a/dist/one",
-		"ln -sf sub/two p/a/dist/one", "rm p/a/dist/link; ln -s two p/a/dist/link", "rm p/a/dist/sub/two; echo x >p/a/dist/sub/three"};
+	static const char *const changes[] = {"echo 11 >p/a/dist/one", "echo bad >p/a/dist/one",
+		"chmod 600 p/a/dist/one", "ln -sf sub/two p/a/dist/one",
+		"rm p/a/dist/link; ln -s two p/a/dist/link",
+		"rm p/a/dist/sub/two; echo x >p/a/dist/sub/three"};
 	struct vx_outputs o;
 	char *before = begin_saved(&t, "true", "dist/**", &o);
 	for (size_t i = 0; i < VX_ARRAY_LEN(changes); i++) {
@@ -290,9 +313,12 @@ static void test_changed_after_tree(void **state)
 	(void)state;
 	struct lt t;
 	struct vx_lane_event e;
-	static const char *const changes[] = {"echo 11 >p/a/dist/one", "echo bad >p/a/dist/one", "chmod 600 p/a/dist/one", "echo x >p/a/dist/new",
-		"mkdir p/a/dist/void", "rm p/a/dist/sub/two", "echo x >p/a/dist/sub/new", "rm p/a/dist/link; ln -s two p/a/dist/link",
-		"rm -r p/a/dist/sub", "mv p/a/dist/sub p/a/dist/bus", "mkdir -p p/a/lib && echo x >p/a/lib/x", "rm -r p/a/dist && mkdir p/a/dist"};
+	static const char *const changes[] = {"echo 11 >p/a/dist/one", "echo bad >p/a/dist/one",
+		"chmod 600 p/a/dist/one", "echo x >p/a/dist/new", "mkdir p/a/dist/void",
+		"rm p/a/dist/sub/two", "echo x >p/a/dist/sub/new",
+		"rm p/a/dist/link; ln -s two p/a/dist/link", "rm -r p/a/dist/sub",
+		"mv p/a/dist/sub p/a/dist/bus", "mkdir -p p/a/lib && echo x >p/a/lib/x",
+		"rm -r p/a/dist && mkdir p/a/dist"};
 	struct vx_outputs o;
 	char *before = begin_saved(&t, "true", "dist/** lib/**", &o);
 	for (size_t i = 0; i < VX_ARRAY_LEN(changes); i++) {
@@ -338,7 +364,8 @@ static void test_given_up(void **state)
 	assert_non_null(strstr(e.text, "within the grace"));
 	meddle.give_up = NULL;
 	assert_true(atomic_load(&pieces) > 0);
-	assert_int_equal(lt_sh(&t, "test -z \"$(find .vx/cache/v1/tmp .vx/cache/v1/[as] -type f)\""), 0);
+	assert_int_equal(
+		lt_sh(&t, "test -z \"$(find .vx/cache/v1/tmp .vx/cache/v1/[as] -type f)\""), 0);
 	assert_int_equal(problems(&t), 0);
 	lt_end(&t);
 }
@@ -348,7 +375,8 @@ static bool staged(const struct vx_io_step *s)
 	return s->op == VX_IO_TIMES;
 }
 
-/* Where there was no directory when a restore was planned there is one when it comes to it: of another task that is restored, or that runs in it. */
+/* Where there was no directory when a restore was planned there is one when it comes to it: of
+ * another task that is restored, or that runs in it. */
 static void test_directory_came_between(void **state)
 {
 	(void)state;
@@ -356,9 +384,11 @@ static void test_directory_came_between(void **state)
 	static const char *const comes[] = {"mkdir p/a/dist && stat -c %i p/a/dist >inode",
 		"mkdir -p p/a/dist/other && stat -c %i p/a/dist >inode && echo x >p/a/dist/other/x && ln -s x p/a/dist/one",
 		"mkdir -p p/a/dist/sub/deep && stat -c %i p/a/dist >inode && echo x >p/a/dist/sub/x && echo x >p/a/dist/sub/two"};
-	static const char *const kept[] = {"true", "test $(cat p/a/dist/other/x) = x", "test $(cat p/a/dist/sub/x) = x"};
+	static const char *const kept[] = {
+		"true", "test $(cat p/a/dist/other/x) = x", "test $(cat p/a/dist/sub/x) = x"};
 	struct vx_outputs o;
-	char *before = begin_saved(&t, "mkdir -p p/a/dist/sub/deep p/a/dist/void && echo d >p/a/dist/sub/deep/d && chmod 750 p/a/dist/void",
+	char *before = begin_saved(&t,
+		"mkdir -p p/a/dist/sub/deep p/a/dist/void && echo d >p/a/dist/sub/deep/d && chmod 750 p/a/dist/void",
 		"dist/one dist/link dist/sub/two dist/sub/deep/** dist/void/**", &o);
 	for (size_t i = 0; i < VX_ARRAY_LEN(comes); i++) {
 		assert_int_equal(lt_sh(&t, "rm -r p/a/dist"), 0);
@@ -373,7 +403,8 @@ static void test_directory_came_between(void **state)
 	lt_end(&t);
 }
 
-/* The same after a crash in the middle of it: what is still staged goes where the rest is, beside what others have made. */
+/* The same after a crash in the middle of it: what is still staged goes where the rest is, beside
+ * what others have made. */
 static void test_merge_recovered(void **state)
 {
 	(void)state;

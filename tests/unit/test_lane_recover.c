@@ -1,5 +1,6 @@
-/* The journal of a restore, as a crash, a bad disk or somebody who means harm leaves it: recovery acts on whole ones alone, takes things out of its own stage alone, and
- * whatever it is told nothing outside of the workspace is touched, nor .git. */
+/* The journal of a restore, as a crash, a bad disk or somebody who means harm leaves it: recovery
+ * acts on whole ones alone, takes things out of its own stage alone, and whatever it is told
+ * nothing outside of the workspace is touched, nor .git. */
 #include "lanetest.h"
 
 #include "vx/assert.h"
@@ -26,7 +27,8 @@ static void put_link(const char *dir, const char *name, const char *target)
 
 static char *ws_tree(const struct place *p)
 {
-	char *files = lt_tree(vxt_path(p->ws, "p")), *git = lt_tree(vxt_path(p->ws, ".git")), *all = NULL;
+	char *files = lt_tree(vxt_path(p->ws, "p")), *git = lt_tree(vxt_path(p->ws, ".git")),
+	     *all = NULL;
 	assert_true(asprintf(&all, "%s%s", files, git) > 0);
 	free(files);
 	free(git);
@@ -102,7 +104,8 @@ static void recover(const struct place *p, const char *what)
 	if (strcmp(now, p->outside_before) != 0)
 		fail_msg("%s: outside is now %s", what, now);
 	free(now);
-	if (lt_count_below(vxt_path(p->ws, ".vx/journal"), true) || lt_count_below(vxt_path(p->ws, ".vx/stage"), true))
+	if (lt_count_below(vxt_path(p->ws, ".vx/journal"), true) ||
+		lt_count_below(vxt_path(p->ws, ".vx/stage"), true))
 		fail_msg("%s: something is left", what);
 	assert_int_equal(access(vxt_path(p->ws, ".vx/keep"), F_OK), 0);
 }
@@ -116,13 +119,15 @@ static void nothing_done(const struct place *p, const char *what)
 	free(now);
 }
 
-static const struct op good[] = {{'D', 0, "p/dist/f", ""}, {'P', 0, "p/dist/f", "0"}, {'R', 0, "p/dist/dir", ""}, {'P', S_IFDIR, "p/dist/new", "1"},
+static const struct op good[] = {{'D', 0, "p/dist/f", ""}, {'P', 0, "p/dist/f", "0"},
+	{'R', 0, "p/dist/dir", ""}, {'P', S_IFDIR, "p/dist/new", "1"},
 	{'M', 0700, "p/dist/new", ""}};
 
 static bool holds(const struct place *p, const char *name, const char *text)
 {
 	struct vx_buf b = VX_BUF(4096);
-	bool same = vx_read_file(AT_FDCWD, vxt_path(p->ws, name), &b) == 0 && strcmp(vx_buf_str(&b), text) == 0;
+	bool same = vx_read_file(AT_FDCWD, vxt_path(p->ws, name), &b) == 0 &&
+		    strcmp(vx_buf_str(&b), text) == 0;
 	vx_buf_free(&b);
 	return same;
 }
@@ -136,7 +141,8 @@ static void test_good(void **state)
 	begin(&p);
 	journal(&p, good, VX_ARRAY_LEN(good));
 	recover(&p, "a good one");
-	assert_true(holds(&p, "p/dist/f", "new\n") && holds(&p, "p/dist/dir/in", "in\n") && holds(&p, "p/dist/new/deep/x", "x\n"));
+	assert_true(holds(&p, "p/dist/f", "new\n") && holds(&p, "p/dist/dir/in", "in\n") &&
+		    holds(&p, "p/dist/new/deep/x", "x\n"));
 	assert_int_equal(lstat(vxt_path(p.ws, "p/dist/new"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 	end(&p);
@@ -145,14 +151,18 @@ static void test_good(void **state)
 static void test_stage_names(void **state)
 {
 	(void)state;
-	static const char *const v[] = {"../../../../outside/secret", "../../../../outside/dir", "../../../p/dist/dir", "..", ".", "", "/",
-		"/etc/hostname", "0/", "./0", "0/../0", "1/deep", "1/out/secret", "1/out", "2/secret", "00", "01", " 0", "0 ", "+0", "-1", "0x0",
-		"99999999999", "1-0", "0\n", "a"};
+	static const char *const v[] = {"../../../../outside/secret", "../../../../outside/dir",
+		"../../../p/dist/dir", "..", ".", "", "/", "/etc/hostname", "0/", "./0", "0/../0",
+		"1/deep", "1/out/secret", "1/out", "2/secret", "00", "01", " 0", "0 ", "+0", "-1",
+		"0x0", "99999999999", "1-0", "0\n", "a"};
 	for (size_t i = 0; i < VX_ARRAY_LEN(v); i++)
 		for (int dir = 0; dir < 2; dir++) {
 			struct place p;
 			begin(&p);
-			journal(&p, (struct op[]){{'D', 0, "p/dist/f", ""}, {'P', dir ? S_IFDIR : 0, "p/dist/got", v[i]}}, 2);
+			journal(&p,
+				(struct op[]){{'D', 0, "p/dist/f", ""},
+					{'P', dir ? S_IFDIR : 0, "p/dist/got", v[i]}},
+				2);
 			nothing_done(&p, v[i]);
 			end(&p);
 		}
@@ -167,10 +177,13 @@ static void test_stage_names(void **state)
 static void test_paths(void **state)
 {
 	(void)state;
-	static const char *const v[] = {"../outside/secret", "../outside/empty", "p/../../outside/secret", "p/dist/../../../outside/secret",
-		"/outside/secret", "/", "", ".", "..", ".git/config", ".git", ".vx/keep", ".vx", "p/.git/x", "p//dist/f", "p/dist/", "./p/dist/f",
-		"p/link/secret", "p/link/empty", "p/link/dir/0", "p/link/new"};
-	static const struct op kinds[] = {{'D', 0, "", ""}, {'R', 0, "", ""}, {'M', 0777, "", ""}, {'P', 0, "", "0"}, {'P', S_IFDIR, "", "1"}};
+	static const char *const v[] = {"../outside/secret", "../outside/empty",
+		"p/../../outside/secret", "p/dist/../../../outside/secret", "/outside/secret", "/",
+		"", ".", "..", ".git/config", ".git", ".vx/keep", ".vx", "p/.git/x", "p//dist/f",
+		"p/dist/", "./p/dist/f", "p/link/secret", "p/link/empty", "p/link/dir/0",
+		"p/link/new"};
+	static const struct op kinds[] = {{'D', 0, "", ""}, {'R', 0, "", ""}, {'M', 0777, "", ""},
+		{'P', 0, "", "0"}, {'P', S_IFDIR, "", "1"}};
 	for (size_t i = 0; i < VX_ARRAY_LEN(v); i++)
 		for (size_t k = 0; k < VX_ARRAY_LEN(kinds); k++) {
 			struct place p;
@@ -197,9 +210,12 @@ static void test_paths(void **state)
 static void test_odd_operations(void **state)
 {
 	(void)state;
-	static const struct op v[] = {{'X', 0, "p/dist/f", ""}, {'\0', 0, "p/dist/f", ""}, {'d', 0, "p/dist/f", ""}, {'D', 0, "p/dist/f", "0"},
-		{'D', 0777, "p/dist/f", ""}, {'M', 0100777, "p/dist/dir", ""}, {'M', 010000, "p/dist/dir", ""}, {'M', 0700, "p/dist/dir", "0"},
-		{'P', 0777, "p/dist/f", "0"}, {'P', S_IFDIR | 0777, "p/dist/f", "0"}, {'P', S_IFLNK, "p/dist/f", "0"}, {'R', 0, "p/dist/dir", "1"}};
+	static const struct op v[] = {{'X', 0, "p/dist/f", ""}, {'\0', 0, "p/dist/f", ""},
+		{'d', 0, "p/dist/f", ""}, {'D', 0, "p/dist/f", "0"}, {'D', 0777, "p/dist/f", ""},
+		{'M', 0100777, "p/dist/dir", ""}, {'M', 010000, "p/dist/dir", ""},
+		{'M', 0700, "p/dist/dir", "0"}, {'P', 0777, "p/dist/f", "0"},
+		{'P', S_IFDIR | 0777, "p/dist/f", "0"}, {'P', S_IFLNK, "p/dist/f", "0"},
+		{'R', 0, "p/dist/dir", "1"}};
 	for (size_t i = 0; i < VX_ARRAY_LEN(v); i++) {
 		struct place p;
 		char what[32];
@@ -211,7 +227,8 @@ static void test_odd_operations(void **state)
 	}
 }
 
-/* Cut anywhere, one bit in three flipped, something behind it, another number of operations than it says. */
+/* Cut anywhere, one bit in three flipped, something behind it, another number of operations than it
+ * says. */
 static void test_damaged(void **state)
 {
 	(void)state;
@@ -234,7 +251,8 @@ static void test_damaged(void **state)
 	vx_buf_addc(&b, '\0');
 	write_bytes(&p, ".vx/journal/1-0", b.data, b.len);
 	nothing_done(&p, "longer");
-	static const uint32_t counts[] = {0, 1, VX_ARRAY_LEN(good) - 1, VX_ARRAY_LEN(good) + 1, 0x7fffffff, UINT32_MAX};
+	static const uint32_t counts[] = {
+		0, 1, VX_ARRAY_LEN(good) - 1, VX_ARRAY_LEN(good) + 1, 0x7fffffff, UINT32_MAX};
 	for (size_t i = 0; i < VX_ARRAY_LEN(counts); i++) {
 		vx_buf_clear(&b);
 		encode(&b, counts[i], good, VX_ARRAY_LEN(good));
@@ -251,7 +269,8 @@ static void journal_outside(struct place *p, const char *name)
 {
 	struct vx_buf b = VX_BUF(1 << 20);
 	encode(&b, VX_ARRAY_LEN(good), good, VX_ARRAY_LEN(good));
-	assert_int_equal(vx_write_file_atomic(AT_FDCWD, vxt_path(p->outside, name), b.data, b.len, 0600), 0);
+	assert_int_equal(
+		vx_write_file_atomic(AT_FDCWD, vxt_path(p->outside, name), b.data, b.len, 0600), 0);
 	vx_buf_free(&b);
 	free(p->outside_before);
 	p->outside_before = lt_tree(p->outside);
@@ -261,7 +280,8 @@ static void make_socket(const char *dir, const char *name)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true((size_t)snprintf(a.sun_path, sizeof a.sun_path, "%s", vxt_path(dir, name)) < sizeof a.sun_path);
+	assert_true((size_t)snprintf(a.sun_path, sizeof a.sun_path, "%s", vxt_path(dir, name)) <
+		    sizeof a.sun_path);
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
 	vx_close(fd);
 }
@@ -289,8 +309,10 @@ static void test_other_kinds(void **state)
 	nothing_done(&p, "all journals elsewhere");
 	end(&p);
 
-	static const char *const gone[] = {".vx/stage", ".vx/stage/1-0"}, *const to[] = {"../../outside", "../../../outside/dir"};
-	for (int i = 0; i < 2; i++) { /* the stage elsewhere: nothing is taken from there, nor removed */
+	static const char *const gone[] = {".vx/stage", ".vx/stage/1-0"},
+				 *const to[] = {"../../outside", "../../../outside/dir"};
+	/* the stage elsewhere: nothing is taken from there, nor removed */
+	for (int i = 0; i < 2; i++) {
 		begin(&p);
 		vxt_write(p.outside, "1-0/0", "outside\n");
 		free(p.outside_before);
@@ -308,9 +330,12 @@ static void test_other_kinds(void **state)
 static void test_random(void **state)
 {
 	(void)state;
-	static const char *const paths[] = {"p/dist/f", "p/dist/dir", "p/dist/dir/in", "p/link", "p/link/secret", "p/link/dir", "p", "p/dist",
-		"p/dist/new", "p/dist/new/out", "p/dist/new/out/secret", "p/dist/2", "p/dist/2/secret", "../outside", ".git", "p/dist/a/b"};
-	static const char *const stages[] = {"0", "1", "2", "3", "", "1/out", "../1-0/0", "..", "2/secret"};
+	static const char *const paths[] = {"p/dist/f", "p/dist/dir", "p/dist/dir/in", "p/link",
+		"p/link/secret", "p/link/dir", "p", "p/dist", "p/dist/new", "p/dist/new/out",
+		"p/dist/new/out/secret", "p/dist/2", "p/dist/2/secret", "../outside", ".git",
+		"p/dist/a/b"};
+	static const char *const stages[] = {
+		"0", "1", "2", "3", "", "1/out", "../1-0/0", "..", "2/secret"};
 	static const uint32_t modes[] = {0, S_IFDIR, 0700, 0777, 07777};
 	unsigned seed = 7;
 	for (int i = 0; i < 300; i++) {
@@ -321,7 +346,8 @@ static void test_random(void **state)
 			char kind = "DPPMR"[rand_r(&seed) % 5];
 			bool fair = rand_r(&seed) % 8 != 0;
 			v[k] = (struct op){kind, modes[(size_t)rand_r(&seed) % VX_ARRAY_LEN(modes)],
-				paths[(size_t)rand_r(&seed) % VX_ARRAY_LEN(paths)], stages[(size_t)rand_r(&seed) % VX_ARRAY_LEN(stages)]};
+				paths[(size_t)rand_r(&seed) % VX_ARRAY_LEN(paths)],
+				stages[(size_t)rand_r(&seed) % VX_ARRAY_LEN(stages)]};
 			if (fair && kind != 'P') {
 				v[k].stage = "";
 				v[k].mode = kind == 'M' ? v[k].mode & 07777 : 0;

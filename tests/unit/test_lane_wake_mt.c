@@ -22,7 +22,8 @@ static bool readable(struct lt *t, int timeout_ms)
 
 static void save(struct lt *t, uint32_t task, const char *key, const struct vx_outputs *o)
 {
-	struct vx_save_req r = {.task = task, .id = "a#build", .key = lt_key(key), .outputs = *o, .duration_ns = 5};
+	struct vx_save_req r = {
+		.task = task, .id = "a#build", .key = lt_key(key), .outputs = *o, .duration_ns = 5};
 	vx_lane_save(t->lane, &r);
 }
 
@@ -55,9 +56,16 @@ static int stop_here(void *arg, char *ret_what, size_t cap)
 	return 0;
 }
 
-static void save_stopping(struct lt *t, uint32_t task, const char *key, const struct vx_outputs *o, struct stop *s)
+static void save_stopping(
+	struct lt *t, uint32_t task, const char *key, const struct vx_outputs *o, struct stop *s)
 {
-	struct vx_save_req r = {.task = task, .id = "a#build", .key = lt_key(key), .outputs = *o, .duration_ns = 5, .recheck = stop_here, .arg = s};
+	struct vx_save_req r = {.task = task,
+		.id = "a#build",
+		.key = lt_key(key),
+		.outputs = *o,
+		.duration_ns = 5,
+		.recheck = stop_here,
+		.arg = s};
 	vx_lane_save(t->lane, &r);
 }
 
@@ -79,7 +87,8 @@ static void test_doze(void **state)
 	lt_begin(&t);
 	put(&t, "p/a/dist/x");
 	put(&t, "p/b/dist/x");
-	struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**"), b = lt_outputs(&t, "p/b", "dist/**");
+	struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**"),
+			  b = lt_outputs(&t, "p/b", "dist/**");
 
 	assert_true(vx_lane_doze(t.lane, true));
 	assert_true(vx_lane_doze(t.lane, true)); /* still nothing */
@@ -127,8 +136,8 @@ static uint32_t threads(struct lt *t)
 	return n;
 }
 
-/* While the caller dozes saves gather: no thread is there for the first ones, and one for all of them. What ends the wait: their number, time, a call that does
- * not doze, a flush, the end. */
+/* While the caller dozes saves gather: no thread is there for the first ones, and one for all of
+ * them. What ends the wait: their number, time, a call that does not doze, a flush, the end. */
 static void test_gather(void **state)
 {
 	struct lt t = {0};
@@ -186,7 +195,11 @@ static void test_freed(void **state)
 	struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**");
 	for (uint32_t i = 0; i < N; i++) {
 		keys[i] = lt_key(vx_arena_printf(&t.a, "k%u", i));
-		struct vx_save_req r = {.task = i, .id = "a#build", .key = keys[i], .outputs = a, .recheck = dawdle};
+		struct vx_save_req r = {.task = i,
+			.id = "a#build",
+			.key = keys[i],
+			.outputs = a,
+			.recheck = dawdle};
 		vx_lane_save(t.lane, &r);
 	}
 	lt_reopen(&t);
@@ -194,7 +207,8 @@ static void test_freed(void **state)
 	lt_end(&t);
 }
 
-/* A caller that dozes or sleeps as it comes gets everything, and is never left asleep with something to do. */
+/* A caller that dozes or sleeps as it comes gets everything, and is never left asleep with
+ * something to do. */
 static void test_nothing_is_slept_through(void **state)
 {
 	enum { N = 1200 };
@@ -204,7 +218,8 @@ static void test_nothing_is_slept_through(void **state)
 	(void)state;
 	lt_begin(&t);
 	put(&t, "p/a/dist/x");
-	struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**"), none = lt_outputs(&t, "p/none", "dist/**");
+	struct vx_outputs a = lt_outputs(&t, "p/a", "dist/**"),
+			  none = lt_outputs(&t, "p/none", "dist/**");
 	while (sent < N || open) {
 		bool doze = rand_r(&seed) % 2;
 		for (uint32_t k = (uint32_t)rand_r(&seed) % 6; k && sent < N; k--, sent++, open++) {
@@ -235,7 +250,8 @@ static void settle_all(struct lt *t, uint32_t n)
 	}
 }
 
-/* Small saves wait their turn behind a thread that is awake; the third that waits wakes another, and so does any that waits for a large one. */
+/* Small saves wait their turn behind a thread that is awake; the third that waits wakes another,
+ * and so does any that waits for a large one. */
 static void test_turns(void **state)
 {
 	struct lt t = {0};
@@ -252,7 +268,8 @@ static void test_turns(void **state)
 		snprintf(path, sizeof path, "p/b/dist/%u", i);
 		put(&t, path);
 	}
-	struct vx_outputs small = lt_outputs(&t, "p/a", "dist/**"), large = lt_outputs(&t, "p/b", "dist/**");
+	struct vx_outputs small = lt_outputs(&t, "p/a", "dist/**"),
+			  large = lt_outputs(&t, "p/b", "dist/**");
 	save_stopping(&t, 0, "k0", &small, &s[0]);
 	assert_true(gets_there(&s[0], 30000));
 	save_stopping(&t, 1, "k1", &small, &s[1]);
@@ -283,7 +300,8 @@ static void test_turns(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns), cmocka_unit_test(test_doze), cmocka_unit_test(test_gather),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_doze), cmocka_unit_test(test_gather),
 		cmocka_unit_test(test_freed), cmocka_unit_test(test_nothing_is_slept_through)};
 	return cmocka_run_group_tests_name("lane_wake", tests, NULL, NULL);
 }

@@ -71,8 +71,8 @@ static void leaves_shell_syntax_to_the_shell(void **state)
 static void quotes_words(void **state)
 {
 	(void)state;
-	static const char *const pairs[][2] = {
-		{"plain", "plain"}, {"", "''"}, {"a b", "'a b'"}, {"it's", "'it'\\''s'"}, {"$x", "'$x'"}, {"-n", "-n"}, {"a\nb", "'a\nb'"}};
+	static const char *const pairs[][2] = {{"plain", "plain"}, {"", "''"}, {"a b", "'a b'"},
+		{"it's", "'it'\\''s'"}, {"$x", "'$x'"}, {"-n", "-n"}, {"a\nb", "'a\nb'"}};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
 		struct vx_buf b = VX_BUF(1024);
 		loop_shell_quote(pairs[i][0], &b);
@@ -96,9 +96,12 @@ static bool feed(const char *pattern, const char *const *chunks)
 static void finds_ready_lines(void **state)
 {
 	(void)state;
-	assert_true(feed("Local:", (const char *const[]){"starting\n", "  Lo", "cal: http://x\n", NULL}));
-	assert_true(feed("^ready in \\d+ ms$", (const char *const[]){"\x1b[32mready\x1b[0m in 4", "2 ms\r\n", NULL}));
-	assert_true(feed("listening", (const char *const[]){"\x1b]0;title\x07listening, no newline", NULL}));
+	assert_true(feed(
+		"Local:", (const char *const[]){"starting\n", "  Lo", "cal: http://x\n", NULL}));
+	assert_true(feed("^ready in \\d+ ms$",
+		(const char *const[]){"\x1b[32mready\x1b[0m in 4", "2 ms\r\n", NULL}));
+	assert_true(feed(
+		"listening", (const char *const[]){"\x1b]0;title\x07listening, no newline", NULL}));
 	assert_false(feed("Local:", (const char *const[]){"Lo\n", "cal:\n", NULL}));
 	assert_false(feed("^b", (const char *const[]){"ab\n", NULL}));
 }

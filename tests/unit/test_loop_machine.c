@@ -26,7 +26,8 @@ static void reads_concurrency(void **state)
 static void refuses_what_is_no_number(void **state)
 {
 	(void)state;
-	static const char *const words[] = {"", "0", "-1", "+2", "2x", "0x10", "1e3", "%", "0%", "4097", "99999999999999999999999999", " 2", "2 "};
+	static const char *const words[] = {"", "0", "-1", "+2", "2x", "0x10", "1e3", "%", "0%",
+		"4097", "99999999999999999999999999", " 2", "2 "};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		struct vx_err err = {0};
 		uint32_t n = 77;
@@ -57,7 +58,7 @@ static void follows_affinity(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_concurrency), cmocka_unit_test(refuses_what_is_no_number), cmocka_unit_test(follows_affinity)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_concurrency),
+		cmocka_unit_test(refuses_what_is_no_number), cmocka_unit_test(follows_affinity)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,7 +193,8 @@ static void buf_overflow_refuses_everything_after(void **state)
 	assert_string_equal(b.data, "12345");
 	vx_buf_drop(&b, 5);
 	vx_buf_adds(&b, "a");
-	assert_string_equal(b.data, ""); /* room again, but refused: the caller tests once at the end */
+	/* room again, but refused: the caller tests once at the end */
+	assert_string_equal(b.data, "");
 	assert_null(vx_buf_reserve(&b, 1));
 	vx_buf_clear(&b);
 	vx_buf_printf(&b, "%s", "123456");

@@ -1,4 +1,5 @@
-/* The walk over an index's pages: what LMDB writes passes it, whatever was done before; each kind of damage in a header does not. */
+/* The walk over an index's pages: what LMDB writes passes it, whatever was done before; each kind
+ * of damage in a header does not. */
 #include "vxtest.h"
 
 #include "../../sched/cache/index.h"
@@ -32,7 +33,8 @@ static int change(struct vx_tx *t, void *arg)
 		if (kind < 3)
 			result = vx_tx_del(t, db, key, (size_t)len);
 		else
-			result = vx_tx_put(t, db, key, (size_t)len, value, (size_t)(rand_r(&r->seed) % (kind == 7 ? sizeof value : 600)));
+			result = vx_tx_put(t, db, key, (size_t)len, value,
+				(size_t)(rand_r(&r->seed) % (kind == 7 ? sizeof value : 600)));
 	}
 	return result;
 }
@@ -93,7 +95,8 @@ static int check(const struct vx_buf *b)
 	return vx_pages_check((const unsigned char *)b->data, b->len, 4096, newest(b) + 1);
 }
 
-/* Every header field of every page in use set to what it is not. Pages that are free may hold anything. */
+/* Every header field of every page in use set to what it is not. Pages that are free may hold
+ * anything. */
 static void headers_that_lie(void **state)
 {
 	char *dir = vxt_tmpdir();
@@ -128,7 +131,8 @@ static void headers_that_lie(void **state)
 	assert_true(pages > 20);
 	assert_true(refused >= 3 * pages);
 	assert_int_equal(check(&b), 0);
-	/* the newer meta page: its transaction, the last page, the main tree's flags, depth and root, the size of a page */
+	/* the newer meta page: its transaction, the last page, the main tree's flags, depth and
+	 * root, the size of a page */
 	size_t meta = word(&b, 144) > word(&b, 4096 + 144) ? 0 : 4096;
 	uint64_t txn = newest(&b) + 1;
 	static const size_t at[] = {144, 136, 88 + 4, 88 + 6, 88 + 40, 40};
@@ -136,8 +140,10 @@ static void headers_that_lie(void **state)
 		char was[8];
 
 		memcpy(was, b.data + meta + at[i], 8);
-		memset(b.data + meta + at[i], at[i] == 136 ? 0 : 3, at[i] == 88 + 4 || at[i] == 88 + 6 ? 1 : 8);
-		assert_int_equal(vx_pages_check((const unsigned char *)b.data, b.len, 4096, txn), -EBADMSG);
+		memset(b.data + meta + at[i], at[i] == 136 ? 0 : 3,
+			at[i] == 88 + 4 || at[i] == 88 + 6 ? 1 : 8);
+		assert_int_equal(
+			vx_pages_check((const unsigned char *)b.data, b.len, 4096, txn), -EBADMSG);
 		memcpy(b.data + meta + at[i], was, 8);
 	}
 	assert_int_equal(vx_pages_check((const unsigned char *)b.data, 8192, 4096, txn), -EBADMSG);

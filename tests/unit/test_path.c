@@ -40,7 +40,8 @@ static void norm(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
 		assert_string_equal(vx_path_norm(&A, t[i][0]), t[i][1]);
-		assert_string_equal(vx_path_norm(&A, t[i][1]), t[i][1]); /* what is normal stays so */
+		/* what is normal stays so */
+		assert_string_equal(vx_path_norm(&A, t[i][1]), t[i][1]);
 	}
 }
 
@@ -109,7 +110,8 @@ static void relative(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
 		assert_string_equal(vx_path_relative(&A, t[i][0], t[i][1]), t[i][2]);
-		assert_string_equal(vx_path_join(&A, t[i][0], t[i][2]), t[i][1]); /* and it leads there */
+		/* and it leads there */
+		assert_string_equal(vx_path_join(&A, t[i][0], t[i][2]), t[i][1]);
 	}
 }
 
@@ -141,7 +143,8 @@ static void canonical_of_what_exists(void **state)
 	assert_int_equal(symlink(dir, vxt_path(dir, "d/up")), 0);
 	assert_int_equal(symlink("../l", vxt_path(dir, "d/ll")), 0);
 	assert_string_equal(canon(vxt_path(dir, "l/f")), vxt_path(dir, "d/e/f"));
-	assert_string_equal(canon(vxt_path(dir, "l/../e")), vxt_path(dir, "d/e")); /* ".." of where the link leads */
+	assert_string_equal(canon(vxt_path(dir, "l/../e")),
+		vxt_path(dir, "d/e")); /* ".." of where the link leads */
 	assert_string_equal(canon(vxt_path(dir, "d/ll/f")), vxt_path(dir, "d/e/f"));
 	assert_string_equal(canon(vxt_path(dir, "d/up/d/up/l")), vxt_path(dir, "d/e"));
 	assert_string_equal(canon("/"), "/");
@@ -169,7 +172,8 @@ static void canonical_of_what_is_missing(void **state)
 	assert_string_equal(canon(vxt_path(dir, "dangling")), vxt_path(dir, "nowhere/x"));
 	assert_string_equal(canon(vxt_path(dir, "dangling/y")), vxt_path(dir, "nowhere/x/y"));
 	assert_string_equal(canon(vxt_path(dir, "no/../l")), vxt_path(dir, "d"));
-	assert_string_equal(canon(vxt_path(dir, "d/f/below-a-file")), vxt_path(dir, "d/f/below-a-file"));
+	assert_string_equal(
+		canon(vxt_path(dir, "d/f/below-a-file")), vxt_path(dir, "d/f/below-a-file"));
 	vxt_rm(dir);
 }
 
@@ -189,7 +193,8 @@ static void canonical_errors(void **state)
 	for (size_t i = 0; i < sizeof longest - 1; i += 2)
 		longest[i] = '/';
 	longest[VX_MAX_PATH - 1] = '\0';
-	assert_int_equal(vx_path_canon(&A, longest + 1, &ret), -ENAMETOOLONG); /* with the current directory before it */
+	/* with the current directory before it */
+	assert_int_equal(vx_path_canon(&A, longest + 1, &ret), -ENAMETOOLONG);
 	assert_ptr_equal(ret, untouched);
 	vxt_rm(dir);
 }

@@ -1,4 +1,5 @@
-/* The corpus of the planning parsers, and some damage to it: tests/fuzz/planfuzz.h. VX_FUZZ_ROUNDS (2,000) mutations, seed VX_FUZZ_SEED. */
+/* The corpus of the planning parsers, and some damage to it: tests/fuzz/planfuzz.h. VX_FUZZ_ROUNDS
+ * (2,000) mutations, seed VX_FUZZ_SEED. */
 #include "vxtest.h"
 
 #include "../fuzz/planfuzz.h"
@@ -20,10 +21,12 @@ static void test_corpus(void **state)
 		planfuzz_one((const uint8_t *)planfuzz_corpus[i], strlen(planfuzz_corpus[i]));
 }
 
-/* A seed with bytes flipped, removed, doubled and spliced in from another seed of the same parser. */
+/* A seed with bytes flipped, removed, doubled and spliced in from another seed of the same
+ * parser. */
 static size_t mutate(uint8_t *out, size_t cap)
 {
-	const char *seed = planfuzz_corpus[below(VX_ARRAY_LEN(planfuzz_corpus))], *other = planfuzz_corpus[below(VX_ARRAY_LEN(planfuzz_corpus))];
+	const char *seed = planfuzz_corpus[below(VX_ARRAY_LEN(planfuzz_corpus))],
+		   *other = planfuzz_corpus[below(VX_ARRAY_LEN(planfuzz_corpus))];
 	size_t n = strlen(seed);
 
 	memcpy(out, seed, n);
@@ -75,7 +78,8 @@ static void test_damage(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_corpus), cmocka_unit_test(test_damage)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_corpus), cmocka_unit_test(test_damage)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The pool with real fork servers and workers: what a task sees, what is reported, and how attempts end. */
+/* The pool with real fork servers and workers: what a task sees, what is reported, and how attempts
+ * end. */
 #include "vxtest.h"
 #include "vxpool.h"
 
@@ -24,7 +25,8 @@ static void exits_and_signals(void **state)
 	assert_true(r.started);
 	assert_int_equal(r.done.end, VX_END_EXIT);
 	assert_int_equal(r.done.code, 7);
-	assert_true(r.done.end_ns >= r.done.start_ns && r.done.start_ns == r.start.start_ns && r.done.start_ns > 0);
+	assert_true(r.done.end_ns >= r.done.start_ns && r.done.start_ns == r.start.start_ns &&
+		    r.done.start_ns > 0);
 	vxp_free(&r);
 	r = vxp_run_sh("kill -KILL $$");
 	assert_int_equal(r.done.end, VX_END_SIGNAL);
@@ -48,18 +50,21 @@ static void what_a_task_sees(void **state)
 	assert_string_equal(vx_buf_str(&r.out), "PATH=/usr/bin:/bin\nA=1 2\nEMPTY=\nNL=x\ny\n");
 	vxp_free(&r);
 
-	d = vxp_desc(1, SH("pwd; ls /proc/$$/fd; readlink /proc/$$/fd/0; cat; grep -E '^Sig(Blk|Ign)' /proc/self/status; "
-			   "read -r pid x y z group session rest </proc/self/stat; test $session = $$ && test $group = $$ && echo leads"));
+	d = vxp_desc(1,
+		SH("pwd; ls /proc/$$/fd; readlink /proc/$$/fd/0; cat; grep -E '^Sig(Blk|Ign)' /proc/self/status; "
+		   "read -r pid x y z group session rest </proc/self/stat; test $session = $$ && test $group = $$ && echo leads"));
 	d.cwd = "/usr/bin";
 	r = vxp_run(&d);
-	assert_string_equal(vx_buf_str(&r.out), "/usr/bin\n0\n1\n2\n/dev/null\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nleads\n");
+	assert_string_equal(vx_buf_str(&r.out),
+		"/usr/bin\n0\n1\n2\n/dev/null\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nleads\n");
 	assert_string_equal(vx_buf_str(&r.err), "");
 	vxp_free(&r);
 }
 
 static void both_streams_in_order(void **state)
 {
-	struct vxp_result r = vxp_run_sh("echo 1; sleep .05; echo 2 >&2; sleep .05; echo 3; printf 'a\\0b' >&2");
+	struct vxp_result r =
+		vxp_run_sh("echo 1; sleep .05; echo 2 >&2; sleep .05; echo 3; printf 'a\\0b' >&2");
 
 	(void)state;
 	assert_string_equal(vx_buf_str(&r.out), "1\n3\n");
@@ -86,7 +91,8 @@ static void a_lot_of_output(void **state)
 	vxp_free(&r);
 }
 
-/* Nobody takes the output: the worker must go on reading its requests, and must not lose anything when the reader comes. */
+/* Nobody takes the output: the worker must go on reading its requests, and must not lose anything
+ * when the reader comes. */
 static void a_full_ring_stops_the_command_not_the_worker(void **state)
 {
 	struct vx_task_desc d = vxp_desc(1, SH("echo first; exec cat /dev/zero"));
@@ -115,7 +121,8 @@ static void a_full_ring_stops_the_command_not_the_worker(void **state)
 
 static void time_limits(void **state)
 {
-	struct vx_task_desc d = vxp_desc(1, SH("trap 'echo bye; exit 3' TERM; while :; do sleep .01; done"));
+	struct vx_task_desc d =
+		vxp_desc(1, SH("trap 'echo bye; exit 3' TERM; while :; do sleep .01; done"));
 	struct vxp_result r;
 
 	(void)state;
@@ -126,7 +133,8 @@ static void time_limits(void **state)
 	assert_string_equal(vx_buf_str(&r.out), "bye\n");
 	vxp_free(&r);
 
-	/* The whole tree hears of it, and the whole tree goes: here the shell and a child ignore it. */
+	/* The whole tree hears of it, and the whole tree goes: here the shell and a child ignore
+	 * it. */
 	d.argv.v = SH("trap '' TERM; setsid sleep 86123 & sleep 86123");
 	d.grace_ms = 100;
 	r = vxp_run(&d);
@@ -137,7 +145,8 @@ static void time_limits(void **state)
 	vxp_free(&r);
 
 	/* The shell goes at once; what it ran still has the grace for itself. */
-	d.argv.v = SH("(trap 'sleep .1; echo cleaned up; exit' TERM; echo ready; while :; do sleep .01; done) & wait");
+	d.argv.v = SH(
+		"(trap 'sleep .1; echo cleaned up; exit' TERM; echo ready; while :; do sleep .01; done) & wait");
 	d.grace_ms = 5000;
 	r = vxp_run(&d);
 	assert_int_equal(r.done.end, VX_END_TIMEOUT);
@@ -148,7 +157,8 @@ static void time_limits(void **state)
 static void stops(void **state)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
-	struct vx_task_desc d = vxp_desc(1, SH("trap 'exit 9' INT TERM; echo ready; while :; do sleep .01; done"));
+	struct vx_task_desc d =
+		vxp_desc(1, SH("trap 'exit 9' INT TERM; echo ready; while :; do sleep .01; done"));
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -171,7 +181,8 @@ static void stops(void **state)
 	assert_int_equal(vx_pool_stop(vxp_pool, 0, SIGTERM), 0); /* free: nothing happens */
 }
 
-/* A worker that is stopped hears of nothing, nor does a fork server. SIGKILL is the end of the task all the same. */
+/* A worker that is stopped hears of nothing, nor does a fork server. SIGKILL is the end of the task
+ * all the same. */
 static void stopped_workers_do_not_hold_up_a_stop(void **state)
 {
 	struct vx_task_desc d = vxp_desc(1, SH("setsid sleep 86132 & echo ready; sleep 86132"));
@@ -187,7 +198,8 @@ static void stopped_workers_do_not_hold_up_a_stop(void **state)
 			assert_int_equal(vxp_event(p, &e, 5000), 1);
 		if (i == 1)
 			assert_int_equal(kill(p->server_pid, SIGSTOP), 0);
-		assert_int_equal(kill((pid_t)vx_region_slot(&p->region, 1)->worker_pid, SIGSTOP), 0);
+		assert_int_equal(
+			kill((pid_t)vx_region_slot(&p->region, 1)->worker_pid, SIGSTOP), 0);
 		assert_int_equal(vx_pool_stop(p, 1, SIGTERM), 0);
 		assert_int_equal(vxp_event(p, &e, 100), 0);
 		assert_int_equal(vx_pool_stop(p, 1, SIGKILL), 0);
@@ -209,8 +221,9 @@ static void stopped_workers_do_not_hold_up_a_stop(void **state)
 
 static void leftovers_go_with_the_command(void **state)
 {
-	struct vxp_result r = vxp_run_sh("sleep 86124 & setsid sleep 86124 & (setsid sh -c 'trap \"\" TERM HUP; sleep 86124 & sleep 86124' &) ; "
-					 "(sleep 86124 &) & (exec setsid -f sleep 86124); echo done");
+	struct vxp_result r = vxp_run_sh(
+		"sleep 86124 & setsid sleep 86124 & (setsid sh -c 'trap \"\" TERM HUP; sleep 86124 & sleep 86124' &) ; "
+		"(sleep 86124 &) & (exec setsid -f sleep 86124); echo done");
 
 	(void)state;
 	assert_int_equal(r.done.end, VX_END_EXIT);
@@ -220,7 +233,8 @@ static void leftovers_go_with_the_command(void **state)
 	vxp_free(&r);
 }
 
-/* Somebody outside the tree has the pipe open: what was written is there, later writes within the time too, then it is cut and said. */
+/* Somebody outside the tree has the pipe open: what was written is there, later writes within the
+ * time too, then it is cut and said. */
 static void a_pipe_held_open_is_cut(void **state)
 {
 	struct vx_task_desc d = vxp_desc(1, SH("echo $$; sleep .2; echo last"));
@@ -338,7 +352,8 @@ static void what_it_used(void **state)
 	assert_true(r.done.cpu_ns >= 115000000 && r.done.cpu_ns < 1000000000);
 	vxp_free(&r);
 	/* Grandchildren that a subshell waited for, and orphans that only we reap. */
-	d.argv = (struct vx_strs){ARGV("/bin/sh", "-c", "($1 -use 8 60); $1 -use 8 60 & exec sleep .3", "-", exe), 5};
+	d.argv = (struct vx_strs){
+		ARGV("/bin/sh", "-c", "($1 -use 8 60); $1 -use 8 60 & exec sleep .3", "-", exe), 5};
 	r = vxp_run(&d);
 	assert_true(r.done.cpu_ns >= 58000000 && r.done.cpu_ns < 1000000000);
 	vxp_free(&r);
@@ -371,7 +386,8 @@ static void memory_limit(void **state)
 	vxp_free(&r);
 }
 
-/* What a run that was killed has left among the cgroups goes when the next one needs a limit; what a live one has stays. */
+/* What a run that was killed has left among the cgroups goes when the next one needs a limit; what
+ * a live one has stays. */
 static void dead_runs_cgroups_are_swept(void **state)
 {
 	struct vx_task_desc d = vxp_desc(1, SH(":"));
@@ -413,7 +429,8 @@ static void one_too_large_is_refused(void **state)
 	d.argv.v = ARGV("/bin/sh", "-c", big);
 	assert_int_equal(vx_pool_run(vxp_pool, 0, &d, &err), -E2BIG);
 	assert_non_null(strstr(err.what, "p#t"));
-	/* One that fits the limit and not the system's own (MAX_ARG_STRLEN) fails when it is started. */
+	/* One that fits the limit and not the system's own (MAX_ARG_STRLEN) fails when it is
+	 * started. */
 	big[VX_MAX_DESC_BYTES - 1000] = 0;
 	r = vxp_run(&d);
 	assert_int_equal(r.done.end, VX_END_SPAWN);
@@ -448,7 +465,9 @@ static void nonsense_in_shared_memory(void **state)
 
 			assert_int_equal(vx_ring_push(vx_slot_dones(s), &lie), 0);
 		} else if (which ==
-			   3) { /* sizes that only their creator writes: they would lead a reader out of the ring, and out of what it reads into */
+			   /* sizes that only their creator writes: they would lead a reader out of
+			    * the ring, and out of what it reads into */
+			   3) {
 			vx_slot_dones(s)->item_bytes = 16 << 20;
 			vx_slot_dones(s)->tail++;
 		} else if (which == 4) {
@@ -505,7 +524,8 @@ static void many_slots_at_once(void **state)
 /* One that writes without end does not keep the others from being heard. */
 static void an_endless_writer_starves_nobody(void **state)
 {
-	struct vx_task_desc loud = vxp_desc(1, ARGV("cat", "/dev/zero")), quiet = vxp_desc(2, SH("exit 3"));
+	struct vx_task_desc loud = vxp_desc(1, ARGV("cat", "/dev/zero")),
+			    quiet = vxp_desc(2, SH("exit 3"));
 	struct vx_pool_event e = {0};
 	uint64_t end = vx_now_ns() + 10000000000ULL;
 

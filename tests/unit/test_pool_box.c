@@ -1,4 +1,5 @@
-/* Sandboxed tasks as the pool and its workers handle them: the verdict, ends, signals, a lost box host. What a sandbox allows is tested elsewhere. */
+/* Sandboxed tasks as the pool and its workers handle them: the verdict, ends, signals, a lost box
+ * host. What a sandbox allows is tested elsewhere. */
 #include "vxtest.h"
 #include "vxpool.h"
 
@@ -82,7 +83,8 @@ static void sandboxed_exits(void **state)
 
 static void sandboxed_time_limit_and_stop(void **state)
 {
-	struct vx_task_desc d = boxed("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep .01; done");
+	struct vx_task_desc d =
+		boxed("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep .01; done");
 	struct vxp_result r = {0};
 	struct vx_pool_event e = {0};
 
@@ -152,7 +154,8 @@ static pid_t host_of(uint32_t worker)
 	return atoi(host);
 }
 
-/* Runs a task in a sandbox until it has said something, and sends a signal to its box host. Returns the worker. */
+/* Runs a task in a sandbox until it has said something, and sends a signal to its box host. Returns
+ * the worker. */
 static uint32_t signal_host(const struct vx_task_desc *d, int sig)
 {
 	uint32_t worker;
@@ -164,7 +167,8 @@ static uint32_t signal_host(const struct vx_task_desc *d, int sig)
 	return worker;
 }
 
-/* A box host that is stopped sees neither SIGKILL being asked for nor its worker's end. It is woken for both. */
+/* A box host that is stopped sees neither SIGKILL being asked for nor its worker's end. It is woken
+ * for both. */
 static void a_stopped_host_holds_up_nothing(void **state)
 {
 	struct vx_task_desc d = boxed("echo up; sleep 86133");
@@ -242,9 +246,12 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(sandboxed_exits, make_root, drop_root),
-		cmocka_unit_test_setup_teardown(sandboxed_time_limit_and_stop, make_root, drop_root),
-		cmocka_unit_test_setup_teardown(sandboxed_stop_before_the_start, make_root, drop_root),
-		cmocka_unit_test_setup_teardown(a_stopped_host_holds_up_nothing, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(
+			sandboxed_time_limit_and_stop, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(
+			sandboxed_stop_before_the_start, make_root, drop_root),
+		cmocka_unit_test_setup_teardown(
+			a_stopped_host_holds_up_nothing, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(sandboxed_loses_its_host, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(sandboxed_memory_limit, make_root, drop_root),
 		cmocka_unit_test_setup_teardown(unsandboxed_beside_a_host, make_root, drop_root),

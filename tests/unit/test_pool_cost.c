@@ -1,4 +1,5 @@
-/* What the pool costs and where it ends: wakes, system calls, descriptors; nothing leaks. And the seam that it stands behind. */
+/* What the pool costs and where it ends: wakes, system calls, descriptors; nothing leaks. And the
+ * seam that it stands behind. */
 #include "vxtest.h"
 #include "vxpool.h"
 
@@ -15,7 +16,8 @@
 #define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SH(text) ARGV("/bin/sh", "-c", text)
 
-/* Counted, not timed: a run of short tasks costs one wake of the worker each, and no more processes than slots. */
+/* Counted, not timed: a run of short tasks costs one wake of the worker each, and no more processes
+ * than slots. */
 static void wakes_are_few(void **state)
 {
 	struct vx_pool *p = vxp_start(1);
@@ -39,7 +41,8 @@ static void wakes_are_few(void **state)
 	vx_pool_end(p);
 }
 
-/* Lets the traced worker go on from whatever it stopped at. Returns 1 for the entry or the exit of a system call. */
+/* Lets the traced worker go on from whatever it stopped at. Returns 1 for the entry or the exit of
+ * a system call. */
 static int trace_on(pid_t worker)
 {
 	int status, sig = 0, call = 0;
@@ -55,9 +58,11 @@ static int trace_on(pid_t worker)
 	return call;
 }
 
-/* Counted, not timed: what a worker asks of the kernel for a program that is executed directly and says nothing. Wake up: ppoll, read. Start: two pipes,
- * chdir there and back, getpid, mask twice, clone, close of the pidfd. Sleep: ppoll, the return of the signal handler. End: wait4 twice, four closes,
- * poll; one write when the scheduler sleeps. That is 20; the kernel restarts some under a tracer. */
+/* Counted, not timed: what a worker asks of the kernel for a program that is executed directly and
+ * says nothing. Wake up: ppoll, read. Start: two pipes, chdir there and back, getpid, mask twice,
+ * clone, close of the pidfd. Sleep: ppoll, the return of the signal handler. End: wait4 twice, four
+ * closes, poll; one write when the scheduler sleeps. That is 20; the kernel restarts some under a
+ * tracer. */
 static void system_calls_are_few(void **state)
 {
 	enum { TASKS = 20, MOST = 22 };
@@ -92,7 +97,8 @@ static void system_calls_are_few(void **state)
 		;
 	ptrace(PTRACE_DETACH, worker, NULL, NULL);
 	if (stops / 2 > TASKS * MOST)
-		fail_msg("%d system calls per task, at most %d are needed", stops / 2 / TASKS, MOST);
+		fail_msg(
+			"%d system calls per task, at most %d are needed", stops / 2 / TASKS, MOST);
 	assert_true(stops / 2 > TASKS * 10); /* they were counted */
 	vx_pool_end(p);
 }

@@ -1,5 +1,5 @@
-/* vx/proctree.h against trees that do not want to end: whoever kills only what he sees first loses against some of them. Each trial runs below a child of
- * this program, which is a subreaper too. */
+/* vx/proctree.h against trees that do not want to end: whoever kills only what he sees first loses
+ * against some of them. Each trial runs below a child of this program, which is a subreaper too. */
 #include "vxtest.h"
 
 #include "vx/clock.h"
@@ -64,12 +64,14 @@ static int quick_generation(void *arg)
 __attribute__((noreturn)) static void quick_chain(void)
 {
 	for (int i = 0; i < STACKS; i++)
-		stacks[i] = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		stacks[i] = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	quick_generation(NULL);
 	_exit(0);
 }
 
-/* Two that watch over each other: whichever dies, the other makes a new one. There is never a moment at which killing one of them is enough. */
+/* Two that watch over each other: whichever dies, the other makes a new one. There is never a
+ * moment at which killing one of them is enough. */
 __attribute__((noreturn)) static void watchers(void)
 {
 	for (;;) {
@@ -119,7 +121,8 @@ static int end_them(void (*what)(void), int n)
 	return waitpid(-1, NULL, 0) == -1 && errno == ECHILD ? 0 : 3;
 }
 
-/* Whatever the trial did: nothing may stay on the machine. A pid namespace would be surer, but is not to be had everywhere. */
+/* Whatever the trial did: nothing may stay on the machine. A pid namespace would be surer, but is
+ * not to be had everywhere. */
 static void clean_up(void)
 {
 	while (vx_tree_end(NULL, NULL, NULL, 0, LIMIT_MS) != 0)
@@ -228,7 +231,8 @@ static void the_spared_go_on(void **state)
 	assert_int_equal(kill(kept, 0), -1);
 }
 
-/* One that is patient ends by itself and is not stopped meanwhile; when the patience is over it goes like all others. */
+/* One that is patient ends by itself and is not stopped meanwhile; when the patience is over it
+ * goes like all others. */
 static void the_patient_have_their_time(void **state)
 {
 	uint64_t begin = vx_now_ns();
@@ -249,8 +253,9 @@ static void the_patient_have_their_time(void **state)
 	assert_int_equal(vx_tree_end(NULL, is_kept, NULL, 50, LIMIT_MS), 0);
 }
 
-/* A process in a frozen cgroup (v1) does not die when it is killed, as one that waits for a dead disk does not: it is given up after the limit, and what is
- * below it, which does die, is not left running until it can be reaped. */
+/* A process in a frozen cgroup (v1) does not die when it is killed, as one that waits for a dead
+ * disk does not: it is given up after the limit, and what is below it, which does die, is not left
+ * running until it can be reaped. */
 static void what_will_not_die_is_given_up(void **state)
 {
 	char dir[128], path[160], text[32];

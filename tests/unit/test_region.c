@@ -94,7 +94,8 @@ static void the_most_slots_cost_no_memory(void **state)
 	getrusage(RUSAGE_SELF, &before);
 	assert_int_equal(vx_region_create(VX_MAX_SLOTS, vx_slabs_bytes(VX_MAX_SLOTS), &a), 0);
 	vx_slot_reset(vx_region_slot(&a, VX_MAX_SLOTS - 1));
-	assert_non_null(vx_region_arena(&a, vx_slabs_bytes(VX_MAX_SLOTS) - VX_MAX_DESC_BYTES, VX_MAX_DESC_BYTES));
+	assert_non_null(vx_region_arena(
+		&a, vx_slabs_bytes(VX_MAX_SLOTS) - VX_MAX_DESC_BYTES, VX_MAX_DESC_BYTES));
 	getrusage(RUSAGE_SELF, &after);
 	assert_true(after.ru_maxrss - before.ru_maxrss < 4096); /* KiB */
 	vx_region_close(&a);
@@ -113,7 +114,8 @@ static void slabs(void **state)
 		assert_int_equal(vx_slab_alloc(&s, VX_MAX_DESC_BYTES, &off[4 + i]), 0);
 		assert_true(off[4 + i] + VX_MAX_DESC_BYTES <= vx_slabs_bytes(4));
 		for (int k = 0; k < i; k++)
-			assert_true(off[k] + 4096 <= off[i] && off[4 + k] + VX_MAX_DESC_BYTES <= off[4 + i]);
+			assert_true(off[k] + 4096 <= off[i] &&
+				    off[4 + k] + VX_MAX_DESC_BYTES <= off[4 + i]);
 		assert_true(off[i] + 4096 <= off[4]);
 	}
 	assert_int_equal(vx_slab_alloc(&s, 1, &again), -ENOMEM);

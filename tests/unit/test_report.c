@@ -22,7 +22,12 @@ static const char *const no_env[] = {NULL};
 
 static void begin(bool broad, enum vx_output_logs mode, const char *const *env)
 {
-	struct vx_report_opts o = {.broad = broad, .logs = mode, .n_tasks = 3, .n_projects = 2, .slots = 2, .env = env};
+	struct vx_report_opts o = {.broad = broad,
+		.logs = mode,
+		.n_tasks = 3,
+		.n_projects = 2,
+		.slots = 2,
+		.env = env};
 
 	out_fd = vx_memfd("out");
 	err_fd = vx_memfd("err");
@@ -98,7 +103,9 @@ static void bad(uint32_t task, const char *id, bool requested, const char *text)
 
 static void skipped(uint32_t task, const char *id, const char *why)
 {
-	vx_report_ended(report, &(struct vx_task_end){.task = task, .id = id, .result = VX_R_SKIPPED, .status = why});
+	vx_report_ended(
+		report, &(struct vx_task_end){
+				.task = task, .id = id, .result = VX_R_SKIPPED, .status = why});
 }
 
 static void hit(uint32_t task, const char *id, bool requested, const char *text)
@@ -120,17 +127,18 @@ static void hit(uint32_t task, const char *id, bool requested, const char *text)
 
 static void end_run(void)
 {
-	vx_report_finish(report, &(struct vx_run_end){.code = 1,
-					 .wall_ns = 2500000000,
-					 .plan_ns = 3000000,
-					 .keys_ns = 4000000,
-					 .critical_ns = 2000000000,
-					 .workers = 2,
-					 .missed = 1,
-					 .nocache = 1,
-					 .restored = 1,
-					 .saved_ns = 61000000000,
-					 .counts = {.total = 3, .executed = 2, .failed = 1, .hits = 1}});
+	vx_report_finish(
+		report, &(struct vx_run_end){.code = 1,
+				.wall_ns = 2500000000,
+				.plan_ns = 3000000,
+				.keys_ns = 4000000,
+				.critical_ns = 2000000000,
+				.workers = 2,
+				.missed = 1,
+				.nocache = 1,
+				.restored = 1,
+				.saved_ns = 61000000000,
+				.counts = {.total = 3, .executed = 2, .failed = 1, .hits = 1}});
 }
 
 #define FOOTER(failed)                                                               \
@@ -163,14 +171,19 @@ static void focused_streams_raw(void **state)
 	begin(false, VX_LOGS_DEFAULT, no_env);
 	ok(0, "dep#build", false, "not shown\n");
 	run(1, "a#build", true, "one\ntw");
-	assert_string_equal(read_all(out_fd), "✓    1.23s  ok        miss       dep#build\none\ntw");
+	assert_string_equal(
+		read_all(out_fd), "✓    1.23s  ok        miss       dep#build\none\ntw");
 	vx_report_output(report, 1, 2, "o", 1);
-	vx_report_ended(
-		report, &(struct vx_task_end){
-				.task = 1, .id = "a#build", .requested = true, .result = VX_R_FAILED, .status = "exit 2", .log = log_of("one\ntwo")});
+	vx_report_ended(report, &(struct vx_task_end){.task = 1,
+					.id = "a#build",
+					.requested = true,
+					.result = VX_R_FAILED,
+					.status = "exit 2",
+					.log = log_of("one\ntwo")});
 	end_run();
-	assert_string_equal(read_all(out_fd), "✓    1.23s  ok        miss       dep#build\none\ntwo\n"
-					      "✗      0us  exit 2    miss       a#build\n" FOOTER("a#build"));
+	assert_string_equal(read_all(out_fd),
+		"✓    1.23s  ok        miss       dep#build\none\ntwo\n"
+		"✗      0us  exit 2    miss       a#build\n" FOOTER("a#build"));
 }
 
 static void focused_hit_replays(void **state)
@@ -179,7 +192,8 @@ static void focused_hit_replays(void **state)
 	begin(false, VX_LOGS_DEFAULT, no_env);
 	hit(0, "dep#build", false, "not shown\n");
 	hit(1, "a#build", true, "cached words");
-	assert_string_equal(read_all(out_fd), "cached words\n✓      2ms  cached    restored   a#build\n");
+	assert_string_equal(
+		read_all(out_fd), "cached words\n✓      2ms  cached    restored   a#build\n");
 }
 
 static void two_streams_are_named(void **state)
@@ -190,7 +204,8 @@ static void two_streams_are_named(void **state)
 	run(1, "b#dev", true, "hello\nwor");
 	vx_report_output(report, 0, 1, " a line\n", 8);
 	vx_report_output(report, 1, 1, "ld\n", 3);
-	assert_string_equal(read_all(out_fd), "raw\nhalf\nb#dev: hello\na#dev:  a line\nb#dev: world\n");
+	assert_string_equal(
+		read_all(out_fd), "raw\nhalf\nb#dev: hello\na#dev:  a line\nb#dev: world\n");
 }
 
 static void full_frames(void **state)
@@ -203,11 +218,12 @@ static void full_frames(void **state)
 	ok(0, "a#build", true, "one\n");
 	ok(3, "quiet#build", true, "");
 	skipped(4, "d#build", "skipped: b#build failed");
-	assert_string_equal(read_all(out_fd), "─── b#build: exit 2 after 40ms ───\ntrouble\n✗     40ms  exit 2    no-cache   b#build\n"
-					      "─── c#build ───\ncached words\n✓      2ms  cached    restored   c#build\n"
-					      "─── a#build ───\none\n✓    1.23s  ok        miss       a#build\n"
-					      "✓    1.23s  ok        miss       quiet#build\n"
-					      "○           skipped: b#build failed -          d#build\n");
+	assert_string_equal(read_all(out_fd),
+		"─── b#build: exit 2 after 40ms ───\ntrouble\n✗     40ms  exit 2    no-cache   b#build\n"
+		"─── c#build ───\ncached words\n✓      2ms  cached    restored   c#build\n"
+		"─── a#build ───\none\n✓    1.23s  ok        miss       a#build\n"
+		"✓    1.23s  ok        miss       quiet#build\n"
+		"○           skipped: b#build failed -          d#build\n");
 	size_t before = strlen(read_all(out_fd));
 	end_run();
 	assert_string_equal(read_all(out_fd) + before, FOOTER("b#build")); /* shown once */
@@ -218,7 +234,8 @@ static void ci_is_grouped(void **state)
 	(void)state;
 	begin(false, VX_LOGS_DEFAULT, ENV("CI=true"));
 	ok(0, "a#build", true, "one\n");
-	assert_string_equal(read_all(out_fd), "─── a#build ───\none\n✓    1.23s  ok        miss       a#build\n");
+	assert_string_equal(read_all(out_fd),
+		"─── a#build ───\none\n✓    1.23s  ok        miss       a#build\n");
 }
 
 static void github(void **state)
@@ -254,7 +271,8 @@ static void hash_only_and_none(void **state)
 	begin(true, VX_LOGS_HASH, no_env);
 	ok(0, "a#build", true, "one\n");
 	hit(1, "b#build", true, "two\n");
-	assert_string_equal(read_all(out_fd), "✓    1.23s  ok        miss       abc123 a#build\n✓      2ms  cached    restored   def456 b#build\n");
+	assert_string_equal(read_all(out_fd),
+		"✓    1.23s  ok        miss       abc123 a#build\n✓      2ms  cached    restored   def456 b#build\n");
 	finish(NULL);
 	begin(false, VX_LOGS_NONE, no_env);
 	ok(0, "a#build", true, "one\n");
@@ -266,8 +284,9 @@ static void hash_only_and_none(void **state)
 	ok(0, "a#build", true, "one\n");
 	bad(2, "c#build", true, "three\n");
 	end_run();
-	assert_string_equal(read_all(out_fd), "✓    1.23s  ok        miss       a#build\n✗     40ms  exit 2    no-cache   c#build\n"
-					      "\n─── c#build: exit 2 after 40ms ───\nthree\n" FOOTER("c#build"));
+	assert_string_equal(read_all(out_fd),
+		"✓    1.23s  ok        miss       a#build\n✗     40ms  exit 2    no-cache   c#build\n"
+		"\n─── c#build: exit 2 after 40ms ───\nthree\n" FOOTER("c#build"));
 }
 
 static void notes_retries_warnings(void **state)
@@ -284,13 +303,16 @@ static void notes_retries_warnings(void **state)
 					.leftover_cut = true,
 					.note = "not saved: src/a.c changed while it ran\nmore"});
 	vx_report_warn(report, "vx run: %s", "careful");
-	vx_report_ended(report, &(struct vx_task_end){.task = 1, .id = "b#build", .result = VX_R_ABORTED});
-	vx_report_ended(report, &(struct vx_task_end){.task = 1, .id = "b#build", .result = VX_R_NOT_STARTED});
-	assert_string_equal(read_all(out_fd), "↻ attempt 1 of a#build: exit 3; running it again\n"
-					      "✓      0us  ok, flaky miss       a#build\n"
-					      "  flaky: a#build passed after a failed attempt\n"
-					      "  output was cut: something that the command left running held it open\n"
-					      "  not saved: src/a.c changed while it ran\n  more\n");
+	vx_report_ended(
+		report, &(struct vx_task_end){.task = 1, .id = "b#build", .result = VX_R_ABORTED});
+	vx_report_ended(report,
+		&(struct vx_task_end){.task = 1, .id = "b#build", .result = VX_R_NOT_STARTED});
+	assert_string_equal(read_all(out_fd),
+		"↻ attempt 1 of a#build: exit 3; running it again\n"
+		"✓      0us  ok, flaky miss       a#build\n"
+		"  flaky: a#build passed after a failed attempt\n"
+		"  output was cut: something that the command left running held it open\n"
+		"  not saved: src/a.c changed while it ran\n  more\n");
 	assert_string_equal(read_all(err_fd), "vx run: careful\n");
 }
 
@@ -303,7 +325,9 @@ static void servers_of_a_broad_run(void **state)
 	vx_report_output(report, 0, 1, "up\npart", 7);
 	vx_report_output(report, 1, 1, "silent\n", 7);
 	vx_report_ready(report, 0);
-	vx_report_ended(report, &(struct vx_task_end){.task = 0, .id = "a#dev", .requested = true, .result = VX_R_ABORTED});
+	vx_report_ended(report,
+		&(struct vx_task_end){
+			.task = 0, .id = "a#dev", .requested = true, .result = VX_R_ABORTED});
 	assert_string_equal(read_all(out_fd), "a#dev: up\na#dev: part\n");
 }
 
@@ -329,8 +353,8 @@ static void interrupted_footer(void **state)
 	begin(true, VX_LOGS_DEFAULT, no_env);
 	vx_report_interrupted(report);
 	vx_report_finish(report, &(struct vx_run_end){.signal = SIGINT, .wall_ns = 5000000});
-	assert_string_equal(
-		read_all(out_fd), "\nended    interrupted by SIGINT\ntasks    none run of 3 in 2 projects\ntime     5ms\noverhead none\n");
+	assert_string_equal(read_all(out_fd),
+		"\nended    interrupted by SIGINT\ntasks    none run of 3 in 2 projects\ntime     5ms\noverhead none\n");
 }
 
 /* ---- readers that are slow, or gone ---- */
@@ -374,7 +398,8 @@ static void *slow_reader(void *arg)
 static void slow_reader_gets_all(void **state)
 {
 	int p[2];
-	struct vx_report_opts o = {.broad = true, .logs = VX_LOGS_FULL, .env = no_env, .err_fd = -1};
+	struct vx_report_opts o = {
+		.broad = true, .logs = VX_LOGS_FULL, .env = no_env, .err_fd = -1};
 	static char big[200001];
 	pthread_t thread;
 	void *got;
@@ -392,7 +417,8 @@ static void slow_reader_gets_all(void **state)
 	vx_report_finish(report, &(struct vx_run_end){0});
 	vx_close(p[1]);
 	assert_int_equal(pthread_join(thread, &got), 0);
-	assert_non_null(strstr(got, "xxx\n✓    1.23s  ok        miss       a#build\n─── b#build ───\nand on\n"));
+	assert_non_null(strstr(
+		got, "xxx\n✓    1.23s  ok        miss       a#build\n─── b#build ───\nand on\n"));
 	assert_non_null(strstr(got, "overhead none\n"));
 	vx_close(p[0]);
 }
@@ -400,7 +426,8 @@ static void slow_reader_gets_all(void **state)
 static void a_signal_ends_the_waiting(void **state)
 {
 	int p[2];
-	struct vx_report_opts o = {.broad = true, .logs = VX_LOGS_FULL, .env = no_env, .err_fd = -1};
+	struct vx_report_opts o = {
+		.broad = true, .logs = VX_LOGS_FULL, .env = no_env, .err_fd = -1};
 	sigset_t set, old;
 	char *big = malloc(5000001);
 
@@ -493,7 +520,9 @@ static void live_rows(void **state)
 	vx_report_exited(report, 0);
 	vx_report_tick(report, t0 + 130 * ms);
 	got = screen_got(master);
-	assert_ptr_equal(strstr(got, "\r\033[3A\033[J+    1.23s  ok        miss       b#build\n"), got); /* rubbed out, row, rows again */
+	/* rubbed out, row, rows again */
+	assert_ptr_equal(
+		strstr(got, "\r\033[3A\033[J+    1.23s  ok        miss       b#build\n"), got);
 	assert_non_null(strstr(got, " 1/9  0 running  3 ready  1 saving  0"));
 	vx_report_interrupted(report);
 	assert_string_equal(screen_got(master), "\r\033[1A\033[J");
@@ -509,7 +538,11 @@ static void live_rows(void **state)
 static void stream_on_a_terminal_has_no_rows(void **state)
 {
 	int slave, master = terminal(&slave);
-	struct vx_report_opts o = {.n_tasks = 1, .start_ns = vx_now_ns(), .out_fd = slave, .err_fd = -1, .env = ENV("TERM=xterm")};
+	struct vx_report_opts o = {.n_tasks = 1,
+		.start_ns = vx_now_ns(),
+		.out_fd = slave,
+		.err_fd = -1,
+		.env = ENV("TERM=xterm")};
 
 	(void)state;
 	report = vx_report_new(&o);
@@ -542,9 +575,11 @@ static void formats(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(broad_pipe), T(focused_streams_raw), T(focused_hit_replays), T(two_streams_are_named), T(full_frames),
-		T(ci_is_grouped), T(github), T(hash_only_and_none), T(notes_retries_warnings), T(servers_of_a_broad_run), T(colors),
-		T(interrupted_footer), T(nobody_reads), T(slow_reader_gets_all), T(a_signal_ends_the_waiting), T(live_rows),
+	const struct CMUnitTest tests[] = {T(broad_pipe), T(focused_streams_raw),
+		T(focused_hit_replays), T(two_streams_are_named), T(full_frames), T(ci_is_grouped),
+		T(github), T(hash_only_and_none), T(notes_retries_warnings),
+		T(servers_of_a_broad_run), T(colors), T(interrupted_footer), T(nobody_reads),
+		T(slow_reader_gets_all), T(a_signal_ends_the_waiting), T(live_rows),
 		T(stream_on_a_terminal_has_no_rows), cmocka_unit_test(formats)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,7 +92,11 @@ static void frames_wrap_and_fill(void **state)
 	assert_int_equal(vx_bring_pop(b, &g, out), 0);
 	assert_int_equal(vx_bring_space(b), 4096 - sizeof f);
 	for (uint32_t i = 0; i < 3000; i++) {
-		f = (struct vx_frame){.task = i, .attempt = (uint16_t)i, .stream = 1 + i % 2, .length = (i * 37) % 700, .ns = i};
+		f = (struct vx_frame){.task = i,
+			.attempt = (uint16_t)i,
+			.stream = 1 + i % 2,
+			.length = (i * 37) % 700,
+			.ns = i};
 		memset(in, (int)i, sizeof in);
 		assert_int_equal(vx_bring_push(b, &f, in), 0);
 		assert_int_equal(vx_bring_pop(b, &g, out), 1);

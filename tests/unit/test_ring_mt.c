@@ -39,7 +39,8 @@ static void items(void **state)
 			sched_yield();
 			continue;
 		}
-		if (r != 1 || item[0] != i || item[1] != i * 3 || item[2] != ~i || item[3] != i << 7)
+		if (r != 1 || item[0] != i || item[1] != i * 3 || item[2] != ~i ||
+			item[3] != i << 7)
 			fail_msg("item %lu", (unsigned long)i);
 		i++;
 	}

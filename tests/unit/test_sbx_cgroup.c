@@ -1,4 +1,5 @@
-/* Cgroups, against directories that look like cgroup file systems, and against real ones where they can be had. */
+/* Cgroups, against directories that look like cgroup file systems, and against real ones where they
+ * can be had. */
 #include "vxtest.h"
 
 #include "../../worker/cgroup.h"
@@ -48,7 +49,8 @@ static int gone(void **state)
 /* What the kernel would put into a directory of that name. */
 static void attempt_v2(const char *dir)
 {
-	static const char *const files[] = {"memory.max", "memory.swap.max", "pids.max", "cgroup.procs", "cgroup.kill"};
+	static const char *const files[] = {
+		"memory.max", "memory.swap.max", "pids.max", "cgroup.procs", "cgroup.kill"};
 	char rel[256];
 
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -67,29 +69,34 @@ static void version_2(void **state)
 	assert_true(p.v2);
 	assert_string_equal(p.dir[CGROUP_MEMORY], vxt_path(fs, "vx.4242"));
 	assert_string_equal(p.dir[CGROUP_PIDS], p.dir[CGROUP_MEMORY]);
-	holds("vx.4242/cgroup.subtree_control", "+memory"); /* a file of ours keeps only the last of two writes */
+	/* a file of ours keeps only the last of two writes */
+	holds("vx.4242/cgroup.subtree_control", "+memory");
 	assert_int_equal(cgroup_open(&p, 3, 100 << 20, 500, &g), 0);
 	holds("vx.4242/3/memory.max", "104857600");
 	holds("vx.4242/3/memory.swap.max", "0");
 	holds("vx.4242/3/pids.max", "500");
-	assert_true(g.procs_fd[CGROUP_MEMORY] >= 0 && g.procs_fd[CGROUP_PIDS] < 0); /* one hierarchy is joined once */
+	/* one hierarchy is joined once */
+	assert_true(g.procs_fd[CGROUP_MEMORY] >= 0 && g.procs_fd[CGROUP_PIDS] < 0);
 	cgroup_kill(&g);
 	holds("vx.4242/3/cgroup.kill", "1");
 	vxt_write(fs, "vx.4242/3/memory.peak", "123456789\n");
-	vxt_write(fs, "vx.4242/3/memory.events", "low 0\nhigh 0\nmax 17\noom 2\noom_kill 1\noom_group_kill 0\n");
+	vxt_write(fs, "vx.4242/3/memory.events",
+		"low 0\nhigh 0\nmax 17\noom 2\noom_kill 1\noom_group_kill 0\n");
 	vxt_write(fs, "vx.4242/3/pids.events", "max 5\n");
 	cgroup_close(&g, &use);
 	assert_int_equal(use.peak_bytes, 123456789);
 	assert_int_equal(use.oom_kills, 1);
 	assert_int_equal(use.fork_denied, 5);
 	assert_true(g.procs_fd[0] < 0 && g.dir[0][0] == '\0');
-	/* It could not be removed. The next attempt finds it as it was left, and what is there is not its own. */
+	/* It could not be removed. The next attempt finds it as it was left, and what is there is
+	 * not its own. */
 	assert_int_equal(cgroup_open(&p, 3, 100 << 20, 500, &g), 0);
 	cgroup_close(&g, &use);
 	assert_int_equal(use.peak_bytes | use.oom_kills | use.fork_denied, 0);
 	assert_int_equal(cgroup_open(&p, 3, 100 << 20, 500, &g), 0);
 	vxt_write(fs, "vx.4242/3/memory.peak", "123456790\n");
-	vxt_write(fs, "vx.4242/3/memory.events", "low 0\nhigh 0\nmax 17\noom 2\noom_kill 3\noom_group_kill 0\n");
+	vxt_write(fs, "vx.4242/3/memory.events",
+		"low 0\nhigh 0\nmax 17\noom 2\noom_kill 3\noom_group_kill 0\n");
 	vxt_write(fs, "vx.4242/3/pids.events", "max 9\n");
 	cgroup_close(&g, &use);
 	assert_int_equal(use.peak_bytes, 123456790);
@@ -118,13 +125,16 @@ static void version_2_below_and_beside(void **state)
 static void version_1(void **state)
 {
 	(void)state;
-	vxt_write(fs, "cgroup.subtree_control", "cpu pids\n"); /* v2 is there and does not hand memory on */
+	/* v2 is there and does not hand memory on */
+	vxt_write(fs, "cgroup.subtree_control", "cpu pids\n");
 	vxt_write(fs, "vx.77/cgroup.subtree_control", "");
 	vxt_write(fs, "memory/job/vx.77/0/memory.limit_in_bytes", "");
 	vxt_write(fs, "memory/job/vx.77/0/memory.memsw.limit_in_bytes", "");
 	vxt_write(fs, "memory/job/vx.77/0/cgroup.procs", "");
 	vxt_write(fs, "memory/job/vx.77/0/memory.max_usage_in_bytes", "1024\n");
-	vxt_write(fs, "memory/job/vx.77/0/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"); /* an earlier attempt's */
+	/* an earlier attempt's */
+	vxt_write(fs, "memory/job/vx.77/0/memory.oom_control",
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
 	vxt_write(fs, "pids/vx.77/0/pids.max", "");
 	vxt_write(fs, "pids/vx.77/0/cgroup.procs", "");
 	vxt_write(fs, "pids/vx.77/0/pids.events", "max 0\n");
@@ -138,7 +148,8 @@ static void version_1(void **state)
 	holds("pids/vx.77/0/pids.max", "9");
 	assert_true(g.procs_fd[CGROUP_MEMORY] >= 0 && g.procs_fd[CGROUP_PIDS] >= 0);
 	vxt_write(fs, "memory/job/vx.77/0/memory.max_usage_in_bytes", "4096\n");
-	vxt_write(fs, "memory/job/vx.77/0/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
+	vxt_write(fs, "memory/job/vx.77/0/memory.oom_control",
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
 	cgroup_close(&g, &use);
 	assert_int_equal(use.peak_bytes, 4096);
 	assert_int_equal(use.oom_kills, 3);
@@ -152,10 +163,12 @@ static void memory_without_pids(void **state)
 	vxt_write(fs, "memory/vx.5/1/cgroup.procs", "");
 	cgroup_find(fs, "4:memory:/\n", 5, &p);
 	assert_string_equal(p.dir[CGROUP_PIDS], "");
-	assert_int_equal(cgroup_open(&p, 1, 4096, 1, &g), 0); /* swap is not accounted: the limit stands all the same */
+	/* swap is not accounted: the limit stands all the same */
+	assert_int_equal(cgroup_open(&p, 1, 4096, 1, &g), 0);
 	assert_true(g.procs_fd[CGROUP_PIDS] < 0);
 	cgroup_close(&g, &use);
-	assert_int_equal(use.peak_bytes | use.oom_kills | use.fork_denied, 0); /* what cannot be read is not known */
+	/* what cannot be read is not known */
+	assert_int_equal(use.peak_bytes | use.oom_kills | use.fork_denied, 0);
 }
 
 static void neither(void **state)
@@ -265,10 +278,12 @@ static void members_of_another_slot_are_not_killed(void **state)
 	assert_int_equal(dead, 0);
 }
 
-/* In a real hierarchy: the process and its child, which has left its session and ignores what it can. */
+/* In a real hierarchy: the process and its child, which has left its session and ignores what it
+ * can. */
 static void real(const char *base, bool v2)
 {
-	static const char *const argv[] = {"sh", "-c", "trap '' TERM HUP; setsid sleep 60 & wait", NULL};
+	static const char *const argv[] = {
+		"sh", "-c", "trap '' TERM HUP; setsid sleep 60 & wait", NULL};
 	char path[CGROUP_PATH + 64];
 	struct vx_spawn s = VX_SPAWN_INIT;
 	int pidfd, status;
@@ -302,7 +317,9 @@ static void real(const char *base, bool v2)
 static void real_kill_v2(void **state)
 {
 	(void)state;
-	real(access("/sys/fs/cgroup/unified", F_OK) == 0 ? "/sys/fs/cgroup/unified" : "/sys/fs/cgroup", true);
+	real(access("/sys/fs/cgroup/unified", F_OK) == 0 ? "/sys/fs/cgroup/unified"
+							 : "/sys/fs/cgroup",
+		true);
 }
 
 static void real_kill_v1(void **state)
@@ -321,7 +338,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(neither, fresh, gone),
 		cmocka_unit_test_setup_teardown(dead_runs_are_swept, fresh, gone),
 		cmocka_unit_test_setup_teardown(only_members_are_killed, fresh, gone),
-		cmocka_unit_test_setup_teardown(members_of_another_slot_are_not_killed, fresh, gone),
+		cmocka_unit_test_setup_teardown(
+			members_of_another_slot_are_not_killed, fresh, gone),
 		cmocka_unit_test(real_kill_v2),
 		cmocka_unit_test(real_kill_v1),
 	};

@@ -1,4 +1,5 @@
-/* What no task may change, and what it is told of packages that are withheld: by a file system that exists only in a table. */
+/* What no task may change, and what it is told of packages that are withheld: by a file system that
+ * exists only in a table. */
 #include "sbxfake.h"
 
 #include "../../worker/box/withheld.h"
@@ -76,13 +77,16 @@ static void denies_at_any_depth(void **state)
 	file("/w/p/a/work/.hidden/.zshrc");
 	WRITE("work/", NULL);
 	assert_int_equal(resolve(), 0);
-	assert_true(bound("/w/p/a/work/x/y/.mcp.json", false) && bound("/w/p/a/work/x/y/.idea", false));
-	assert_true(bound("/w/p/a/work/z/.git/commondir", false) && bound("/w/p/a/work/z/.git/modules", false));
+	assert_true(
+		bound("/w/p/a/work/x/y/.mcp.json", false) && bound("/w/p/a/work/x/y/.idea", false));
+	assert_true(bound("/w/p/a/work/z/.git/commondir", false) &&
+		    bound("/w/p/a/work/z/.git/modules", false));
 	assert_true(bound("/w/p/a/work/.hidden/.zshrc", false));
 	/* what leads there is bound on itself, before what it holds, and once */
-	assert_true(
-		bound("/w/p/a/work/x", true) && bound("/w/p/a/work/x/y", true) && bound("/w/p/a/work/z", true) && bound("/w/p/a/work/z/.git", true));
-	assert_true(order_of("/w/p/a/work") < order_of("/w/p/a/work/x") && order_of("/w/p/a/work/x") < order_of("/w/p/a/work/x/y") &&
+	assert_true(bound("/w/p/a/work/x", true) && bound("/w/p/a/work/x/y", true) &&
+		    bound("/w/p/a/work/z", true) && bound("/w/p/a/work/z/.git", true));
+	assert_true(order_of("/w/p/a/work") < order_of("/w/p/a/work/x") &&
+		    order_of("/w/p/a/work/x") < order_of("/w/p/a/work/x/y") &&
 		    order_of("/w/p/a/work/x/y") < order_of("/w/p/a/work/x/y/.mcp.json"));
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < req.n_mounts; i++)
@@ -108,7 +112,8 @@ static void denies_in_packages(void **state)
 	WRITE("node_modules/", NULL);
 	assert_int_equal(resolve(), 0);
 	assert_null(mount_at("/w/p/a/node_modules/dep/.vscode"));
-	assert_true(bound("/w/p/a/node_modules/dep/.git/config", false) && bound("/w/p/a/node_modules/dep", true));
+	assert_true(bound("/w/p/a/node_modules/dep/.git/config", false) &&
+		    bound("/w/p/a/node_modules/dep", true));
 }
 
 static void denies_cost_one_look(void **state)
@@ -145,7 +150,8 @@ static const char *program(const char *a0, const char *a1, const char *a2)
 
 static void withheld_lines(void **state)
 {
-	static const struct vx_withheld v[] = {{"/w/p/a/node_modules/lib", "/w/p/lib", NULL}, {"/w/node_modules/@s/other", "/w/p/other", NULL},
+	static const struct vx_withheld v[] = {{"/w/p/a/node_modules/lib", "/w/p/lib", NULL},
+		{"/w/node_modules/@s/other", "/w/p/other", NULL},
 		{"/w/node_modules/alias", "/w/p/named", "real-name"}};
 	const char *line;
 
@@ -166,8 +172,10 @@ static void withheld_lines(void **state)
 	assert_non_null(strstr(line, "dependsOn \"lib#"));
 	assert_non_null(strstr(line, "allow.read \"../lib\""));
 	assert_non_null(strstr(line, "inputs.workspaceFiles"));
-	assert_non_null(strstr(withheld_line(&arena, v, 3, "/w/p/a", "/w/p/other"), "\"@s/other\""));
-	assert_non_null(strstr(withheld_line(&arena, v, 3, "/w/p/a", "/w/p/named/x"), "\"real-name\""));
+	assert_non_null(
+		strstr(withheld_line(&arena, v, 3, "/w/p/a", "/w/p/other"), "\"@s/other\""));
+	assert_non_null(
+		strstr(withheld_line(&arena, v, 3, "/w/p/a", "/w/p/named/x"), "\"real-name\""));
 	assert_null(strchr(line, '\n'));
 }
 

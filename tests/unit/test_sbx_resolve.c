@@ -20,7 +20,8 @@ static void baseline(void **state)
 	assert_non_null(mount_at("/home/u/.config/gh"));
 	assert_non_null(mount_at("/home/u/.cargo/credentials.toml"));
 	assert_null(mount_at("/home/u/.aws"));
-	assert_non_null(shown("/w/p/a")); /* the task starts there even when nothing in it is granted */
+	/* the task starts there even when nothing in it is granted */
+	assert_non_null(shown("/w/p/a"));
 	assert_false(req.share_net);
 	assert_true(req.no_unix);
 	assert_true(vx_strs_has(req.env, "TMPDIR=/tmp"));
@@ -37,7 +38,8 @@ static void reads(void **state)
 	assert_int_equal(n_binds(), 1);
 	READ("src/*.c", "../b/**");
 	assert_int_equal(resolve(), 0);
-	assert_true(bound("/w/p/a/src/x.c", false) && bound("/w/p/a/src/y.c", false) && bound("/w/p/b", false));
+	assert_true(bound("/w/p/a/src/x.c", false) && bound("/w/p/a/src/y.c", false) &&
+		    bound("/w/p/b", false));
 	assert_null(mount_at("/w/p/a/src/z.h"));
 	READ("**/*.h", "src/?.c");
 	assert_int_equal(resolve(), 0);
@@ -94,18 +96,21 @@ static void read_git(void **state)
 	find("/w/.git");
 	for (uint32_t i = 0; i < n_nodes; i++)
 		if (!strcmp(nodes[i].path, "/w/.git"))
-			nodes[i] = (struct node){"/w/.git", VX_FACT_FILE, "gitdir: /main/.git/worktrees/w\n", 1000, 0644};
+			nodes[i] = (struct node){"/w/.git", VX_FACT_FILE,
+				"gitdir: /main/.git/worktrees/w\n", 1000, 0644};
 	dir("/main");
 	dir("/main/.git");
 	dir("/main/.git/worktrees");
 	dir("/main/.git/worktrees/w");
 	add("/main/.git/worktrees/w/commondir", VX_FACT_FILE, "../..\n", 1000);
 	assert_int_equal(resolve(), 0);
-	assert_int_equal(mount_at("/main/.git")->kind, VX_MNT_HIDE_DIR); /* walled where it really is */
+	/* walled where it really is */
+	assert_int_equal(mount_at("/main/.git")->kind, VX_MNT_HIDE_DIR);
 	READ("../../.git", NULL);
 	assert_int_equal(resolve(), 0);
 	assert_true(bound("/w/.git", false));
-	assert_null(mount_at("/main/.git")); /* readable: no mask, and outside the workspace no mount is needed */
+	/* readable: no mask, and outside the workspace no mount is needed */
+	assert_null(mount_at("/main/.git"));
 	WRITE("/main/.git/refs/", NULL);
 	assert_int_equal(resolve(), -EPERM);
 }
@@ -117,7 +122,8 @@ static void writes(void **state)
 	assert_int_equal(resolve(), 0);
 	assert_true(bound("/w/p/a/dist", true) && bound("/w/p/a/out.txt", true));
 	assert_int_equal(req.n_placeholders, 2);
-	assert_true(req.placeholders[0].is_dir && !req.placeholders[1].is_dir && !req.placeholders[0].outside);
+	assert_true(req.placeholders[0].is_dir && !req.placeholders[1].is_dir &&
+		    !req.placeholders[0].outside);
 	WRITE("gen/deep/**/*.js", "gen/deep/more/f");
 	assert_int_equal(resolve(), 0);
 	assert_true(bound("/w/p/a/gen/deep", true));
@@ -228,7 +234,8 @@ static void credentials(void **state)
 	spec.decl.read = (struct vx_strs){0};
 	WRITE("~/.config/", NULL);
 	assert_int_equal(resolve(), 0);
-	assert_true(mount_at("/home/u/.config/gh") > mount_at("/home/u/.config")); /* after write binds */
+	/* after write binds */
+	assert_true(mount_at("/home/u/.config/gh") > mount_at("/home/u/.config"));
 	spec.home = "";
 	WRITE("~/x", NULL);
 	assert_int_equal(resolve(), -EINVAL);
@@ -254,7 +261,8 @@ static void pipes_to_init(void **state)
 
 static void dependencies(void **state)
 {
-	static const struct vx_sbx_package packages[] = {{"a", "p/a", false}, {"b", "p/b", true}, {"c", "p/c", false}, {"in", "p/a/inner", true}};
+	static const struct vx_sbx_package packages[] = {{"a", "p/a", false}, {"b", "p/b", true},
+		{"c", "p/c", false}, {"in", "p/a/inner", true}};
 
 	(void)state;
 	dir("/w/p/c");
@@ -274,8 +282,11 @@ static void dependencies(void **state)
 	spec.n_packages = 4;
 	assert_int_equal(resolve(), 0);
 	assert_true(bound("/w/node_modules", false) && bound("/w/p/a/node_modules", false));
-	assert_true(bound("/w/p/b", false) && bound("/w/p/c", false) && bound("/w/p/a/inner", false)); /* not cut by walls */
-	assert_string_equal(mount_at("/w/p/b")->grant, "/w/p/a/node_modules/b");                       /* the project's own link is named */
+	/* not cut by walls */
+	assert_true(
+		bound("/w/p/b", false) && bound("/w/p/c", false) && bound("/w/p/a/inner", false));
+	/* the project's own link is named */
+	assert_string_equal(mount_at("/w/p/b")->grant, "/w/p/a/node_modules/b");
 	assert_int_equal(n_binds(), 5);
 	assert_int_equal(req.n_withheld, 0);
 	spec.narrow = true;
@@ -370,10 +381,12 @@ static void write_reach(void **state)
 	assert_true(fp);
 	assert_int_equal(reach("../../yarn.lock", &fp), VX_REACH_WORKSPACE);
 	assert_true(fp);
-	assert_int_equal(reach("inner/dist/", &fp), VX_REACH_WORKSPACE); /* another project's files */
+	/* another project's files */
+	assert_int_equal(reach("inner/dist/", &fp), VX_REACH_WORKSPACE);
 	assert_int_equal(reach(".", &fp), VX_REACH_WORKSPACE);
 	sym("/w/p/a/l", "../b");
-	assert_int_equal(reach("l/", &fp), VX_REACH_WORKSPACE); /* by what is bound, not by how it is spelled */
+	/* by what is bound, not by how it is spelled */
+	assert_int_equal(reach("l/", &fp), VX_REACH_WORKSPACE);
 	sym("/w/p/a/loop", "loop");
 	assert_int_equal(reach("loop", &fp), VX_REACH_WORKSPACE);
 	assert_true(fp);
@@ -396,7 +409,8 @@ static void as_json(void **state)
 	assert_int_equal(resolve(), 0);
 	struct vx_json *j = vx_sbx_request_json(&req);
 	vx_json_write(j, true, &b);
-	assert_non_null(strstr(b.data, "\"target\":\"/w/p/a/dist\",\"why\":\"write\",\"writable\":true"));
+	assert_non_null(
+		strstr(b.data, "\"target\":\"/w/p/a/dist\",\"why\":\"write\",\"writable\":true"));
 	assert_non_null(strstr(b.data, "\"network\":false"));
 	vx_json_free(j);
 	vx_buf_free(&b);

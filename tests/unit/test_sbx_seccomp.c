@@ -1,4 +1,5 @@
-/* The filters, run by an interpreter of classic BPF: for the architectures and entry points that this machine does not have, too. */
+/* The filters, run by an interpreter of classic BPF: for the architectures and entry points that
+ * this machine does not have, too. */
 #include "vxtest.h"
 
 #include "../../worker/box/seccomp.h"
@@ -118,7 +119,8 @@ static const struct call {
 	{"io_uring_enter", 426, 0, 426, 426, 426, 0, 0, NOSYS},
 	{"io_uring_register", 427, 0, 427, 427, 427, 0, 0, NOSYS},
 	{"clone3", 435, 0, 435, 435, 435, 0, 0, NOSYS},
-	{"clone(thread)", 56, 0, 120, 220, 120, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD, 0, ALLOW},
+	{"clone(thread)", 56, 0, 120, 220, 120,
+		CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD, 0, ALLOW},
 	{"clone(NEWUSER)", 56, 0, 120, 220, 120, CLONE_NEWUSER | 17, 0, DENY},
 	{"clone(NEWNS), high half set", 56, 0, 120, 220, 120, HIGH | CLONE_NEWNS, 0, DENY},
 	{"clone(NEWPID)", 56, 0, 120, 220, 120, CLONE_NEWPID, 0, DENY},
@@ -160,7 +162,8 @@ static const struct call {
 	{"ptrace", 101, 521, 26, 117, 26, 0, 0, ALLOW},
 };
 
-static void check(const struct prog *p, uint32_t arch, uint32_t nr, const struct call *c, const char *where)
+static void check(
+	const struct prog *p, uint32_t arch, uint32_t nr, const struct call *c, const char *where)
 {
 	uint32_t got = ask(p, arch, nr, c->a0, c->a1);
 
@@ -205,8 +208,10 @@ static void what_is_granted(void **state)
 	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 41, AF_VSOCK, SOCK_STREAM), DENY);
 	rules(&p, BOX_ARCH_X86_64, (struct box_seccomp){.no_unix = true});
 	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 41, AF_UNIX, SOCK_STREAM), DENY);
-	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 41, AF_VSOCK, SOCK_STREAM), ALLOW); /* the host's network is granted whole */
-	rules(&p, BOX_ARCH_X86_64, (struct box_seccomp){.no_unix = true, .no_net = true, .nesting = true});
+	/* the host's network is granted whole */
+	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 41, AF_VSOCK, SOCK_STREAM), ALLOW);
+	rules(&p, BOX_ARCH_X86_64,
+		(struct box_seccomp){.no_unix = true, .no_net = true, .nesting = true});
 	for (size_t i = 0; i < sizeof nested / sizeof *nested; i++)
 		assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, nested[i], 0, 0), ALLOW);
 	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 272, CLONE_NEWUSER, 0), ALLOW);
@@ -243,7 +248,8 @@ static void newer_calls(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(every_entry), cmocka_unit_test(what_is_granted), cmocka_unit_test(newer_calls)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(every_entry),
+		cmocka_unit_test(what_is_granted), cmocka_unit_test(newer_calls)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

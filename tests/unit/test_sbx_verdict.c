@@ -1,4 +1,5 @@
-/* Why a sandbox cannot be had: every reason told apart, each with its fix. And the worker's messages to its box host. */
+/* Why a sandbox cannot be had: every reason told apart, each with its fix. And the worker's
+ * messages to its box host. */
 #include "vxtest.h"
 
 #include "../../worker/box/verdict.h"
@@ -12,10 +13,14 @@
 
 static struct verdict_facts good(void)
 {
-	return (struct verdict_facts){.max_user_namespaces = 10000, .apparmor_restricts = -1, .unprivileged_clone = -1, .seccomp = true};
+	return (struct verdict_facts){.max_user_namespaces = 10000,
+		.apparmor_restricts = -1,
+		.unprivileged_clone = -1,
+		.seccomp = true};
 }
 
-static void expect(const struct verdict_facts *f, enum box_step step, int error, const char *what, const char *fix)
+static void expect(const struct verdict_facts *f, enum box_step step, int error, const char *what,
+	const char *fix)
 {
 	struct vx_err e = {0};
 
@@ -40,10 +45,12 @@ static void reasons(void **state)
 	expect(&f, BOX_STEP_USERNS, -ENOSPC, "switched off", "sysctl -w user.max_user_namespaces=");
 	f = good();
 	f.unprivileged_clone = 0;
-	expect(&f, BOX_STEP_USERNS, -EPERM, "unprivileged_userns_clone", "sysctl -w kernel.unprivileged_userns_clone=1");
+	expect(&f, BOX_STEP_USERNS, -EPERM, "unprivileged_userns_clone",
+		"sysctl -w kernel.unprivileged_userns_clone=1");
 	f = good();
 	f.apparmor_restricts = 1;
-	expect(&f, BOX_STEP_BASE, -EACCES, "kernel.apparmor_restrict_unprivileged_userns", "bwrap-userns-restrict");
+	expect(&f, BOX_STEP_BASE, -EACCES, "kernel.apparmor_restrict_unprivileged_userns",
+		"bwrap-userns-restrict");
 	expect(&f, BOX_STEP_MAPS, -EPERM, "AppArmor", "bwrap-userns-restrict");
 	f = good();
 	f.in_filter = true;
@@ -66,11 +73,17 @@ static void bubblewrap(void **state)
 	assert_non_null(strstr(e.what, "too old"));
 	assert_non_null(strstr(e.fix, "0.5"));
 	assert_int_equal(verdict_bwrap_version("GNU tar\n", &e), -ENOTSUP);
-	assert_int_equal(verdict_bwrap_text(&f, "bwrap: Can't mount proc on /newroot/proc: Operation not permitted", &e), -ENOTSUP);
+	assert_int_equal(
+		verdict_bwrap_text(&f,
+			"bwrap: Can't mount proc on /newroot/proc: Operation not permitted", &e),
+		-ENOTSUP);
 	assert_non_null(strstr(e.what, "/proc"));
 	assert_non_null(strstr(e.fix, "weakerWhenNested"));
-	assert_int_equal(verdict_bwrap_text(&f, "bwrap: Unknown option --add-seccomp-fd", &e), -ENOTSUP);
-	assert_int_equal(verdict_bwrap_text(&f, "bwrap: Can't find source path /x: No such file or directory", &e), 0);
+	assert_int_equal(
+		verdict_bwrap_text(&f, "bwrap: Unknown option --add-seccomp-fd", &e), -ENOTSUP);
+	assert_int_equal(verdict_bwrap_text(&f,
+				 "bwrap: Can't find source path /x: No such file or directory", &e),
+		0);
 }
 
 static void facts_of_a_machine(void **state)
@@ -96,9 +109,19 @@ static void facts_of_a_machine(void **state)
 
 static void requests_travel(void **state)
 {
-	static const struct vx_mount mounts[] = {{.kind = VX_MNT_TMPFS, .why = VX_WHY_WALL, .target = "/w", .mode = 0755, .source_is_dir = true},
-		{.kind = VX_MNT_BIND, .why = VX_WHY_WRITE, .source = "/w/\xff\n", .target = "/w/\xff\n", .grant = "*", .writable = true}};
-	static const struct vx_placeholder places[] = {{"/w/d", "d/", true, false}, {"/o/f", "f", false, true}};
+	static const struct vx_mount mounts[] = {{.kind = VX_MNT_TMPFS,
+							 .why = VX_WHY_WALL,
+							 .target = "/w",
+							 .mode = 0755,
+							 .source_is_dir = true},
+		{.kind = VX_MNT_BIND,
+			.why = VX_WHY_WRITE,
+			.source = "/w/\xff\n",
+			.target = "/w/\xff\n",
+			.grant = "*",
+			.writable = true}};
+	static const struct vx_placeholder places[] = {
+		{"/w/d", "d/", true, false}, {"/o/f", "f", false, true}};
 	static const struct vx_skeleton skeleton[] = {{"/w/l", "../x"}, {"/w/p", NULL}};
 	static const char *const deny[] = {"/w/d", "/w/d/.vscode"};
 	struct vx_sbx_request q = {.mounts = mounts,
@@ -124,13 +147,15 @@ static void requests_travel(void **state)
 	assert_int_equal(box_request_decode(b.data, b.len, &a, &got, &record), 0);
 	assert_string_equal(record, "/w/.vx/sweep");
 	assert_string_equal(got.mounts[1].source, mounts[1].source);
-	assert_true(got.mounts[1].writable && !got.mounts[0].writable && got.mounts[0].source_is_dir && !got.mounts[0].source);
+	assert_true(got.mounts[1].writable && !got.mounts[0].writable &&
+		    got.mounts[0].source_is_dir && !got.mounts[0].source);
 	assert_true(got.placeholders[0].is_dir && got.placeholders[1].outside);
 	assert_null(got.skeleton[1].link_target);
 	assert_true(got.deny_in.n == 1 && got.deny_known.n == 1 && got.git_config);
 	assert_string_equal(got.deny_known.v[0], "/w/d/.vscode");
 	assert_true(got.pty && got.no_unix && !got.share_net && !got.nesting);
-	/* cut anywhere, or with any byte changed, it is refused or harmless: never a crash, never a relative path */
+	/* cut anywhere, or with any byte changed, it is refused or harmless: never a crash, never a
+	 * relative path */
 	for (size_t n = 0; n < b.len; n++)
 		assert_int_equal(box_request_decode(b.data, n, &a, &got, &record), -EBADMSG);
 	for (size_t i = 0; i < b.len; i++)
@@ -138,7 +163,8 @@ static void requests_travel(void **state)
 			b.data[i] = (char)(b.data[i] ^ (1 << bit));
 			if (box_request_decode(b.data, b.len, &a, &got, &record) == 0)
 				for (uint32_t k = 0; k < got.n_mounts; k++)
-					assert_true(got.mounts[k].target[0] == '/' && got.mounts[k].kind <= VX_MNT_DEVICE);
+					assert_true(got.mounts[k].target[0] == '/' &&
+						    got.mounts[k].kind <= VX_MNT_DEVICE);
 			b.data[i] = (char)(b.data[i] ^ (1 << bit));
 			vx_arena_free(&a);
 		}
@@ -148,8 +174,8 @@ static void requests_travel(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reasons), cmocka_unit_test(bubblewrap), cmocka_unit_test(facts_of_a_machine), cmocka_unit_test(requests_travel)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(reasons), cmocka_unit_test(bubblewrap),
+		cmocka_unit_test(facts_of_a_machine), cmocka_unit_test(requests_travel)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

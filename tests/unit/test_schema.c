@@ -1,5 +1,6 @@
-/* docs/schemas against the reader: every member that a schema knows is known to vx, and none that it does not know is. The build runs tests from the
- * source directory; elsewhere (VX_SRC names it) this is skipped. */
+/* docs/schemas against the reader: every member that a schema knows is known to vx, and none that
+ * it does not know is. The build runs tests from the source directory; elsewhere (VX_SRC names it)
+ * this is skipped. */
 #include "plantest.h"
 
 #include "vx/buf.h"
@@ -26,7 +27,8 @@ struct probe {
 	int members;
 };
 
-/* Loads a file in which `text` stands at the place that before/after lead to. The value is of no type that any member takes. */
+/* Loads a file in which `text` stands at the place that before/after lead to. The value is of no
+ * type that any member takes. */
 static void ask(struct probe *q, const char *before, const char *after, const char *key, bool known)
 {
 	char text[8192];
@@ -43,7 +45,8 @@ static void ask(struct probe *q, const char *before, const char *after, const ch
 static void walk(struct probe *q, const struct vx_json *s, const char *before, const char *after)
 {
 	static const char *const alternatives = "oneOf";
-	const struct vx_json *props = vx_json_get(s, "properties"), *more = vx_json_get(s, "additionalProperties"),
+	const struct vx_json *props = vx_json_get(s, "properties"),
+			     *more = vx_json_get(s, "additionalProperties"),
 			     *one = vx_json_get(s, alternatives);
 	char b[4096], a[4096];
 
@@ -72,7 +75,8 @@ static void check(const char *name, const char *file, int at_least)
 	if (!s)
 		vxt_skip("no docs/schemas here (VX_SRC names the source directory)");
 	plan_open(&q.p);
-	vxt_write(q.p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"],\"scripts\":{\"build\":\"x\"}}");
+	vxt_write(q.p.dir, "package.json",
+		"{\"name\":\"root\",\"workspaces\":[\"p/*\"],\"scripts\":{\"build\":\"x\"}}");
 	vxt_write(q.p.dir, "p/a/package.json", "{\"name\":\"a\",\"scripts\":{\"build\":\"x\"}}");
 	walk(&q, s, "{", "}");
 	assert_true(q.members >= at_least);
@@ -94,7 +98,8 @@ static void test_workspace(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_project), cmocka_unit_test(test_workspace)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_project), cmocka_unit_test(test_workspace)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

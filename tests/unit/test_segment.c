@@ -1,4 +1,5 @@
-/* Segments: many small artifacts in one file; who appends to it, what a prune does to it, and what nobody does. */
+/* Segments: many small artifacts in one file; who appends to it, what a prune does to it, and what
+ * nobody does. */
 #include "segtest.h"
 
 #include <sys/file.h>
@@ -73,7 +74,8 @@ static void test_full(void **state)
 		char path[VX_SEGMENT_PATH];
 		vx_segment_path(v[i], path);
 		int fd = vx_open(w.t.store->dir_fd, path, O_RDWR, 0);
-		assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1); /* both are ours: rows may be on their way */
+		/* both are ours: rows may be on their way */
+		assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
 		assert_int_equal(ftruncate(fd, VX_SEGMENT_BYTES), 0);
 		vx_close(fd);
 	}
@@ -152,7 +154,8 @@ static void test_shared_damaged(void **state)
 	lt_end(&w.t);
 }
 
-/* What is gone from the middle becomes a hole that tar steps over; from the end it is cut off; the last one takes the segment along. */
+/* What is gone from the middle becomes a hole that tar steps over; from the end it is cut off; the
+ * last one takes the segment along. */
 static void test_holes(void **state)
 {
 	(void)state;
@@ -203,7 +206,8 @@ static void test_holes(void **state)
 	lt_end(&w.t);
 }
 
-/* What a process that died left behind its last row: counted, reclaimed, once; and never while somebody appends. */
+/* What a process that died left behind its last row: counted, reclaimed, once; and never while
+ * somebody appends. */
 static void test_gap_of_the_dead(void **state)
 {
 	(void)state;
@@ -222,7 +226,8 @@ static void test_gap_of_the_dead(void **state)
 		assert_int_equal(write(fd, litter, sizeof litter), sizeof litter);
 		vx_close(fd);
 		j = prune(&w, 0);
-		assert_int_equal(num(j, "orphans"), 0); /* it could be a save's that has yet to commit */
+		/* it could be a save's that has yet to commit */
+		assert_int_equal(num(j, "orphans"), 0);
 		vx_json_free(j);
 		if (i)
 			w.t.store->seg_end += sizeof litter;
@@ -262,7 +267,8 @@ static int put_place(struct vx_tx *t, void *arg)
 	return vx_place_put(t, &c->artifact, &c->place);
 }
 
-/* A place that a save meant to use again has gone by its commit: not saved, and said. The row of a place without a segment is a miss. */
+/* A place that a save meant to use again has gone by its commit: not saved, and said. The row of a
+ * place without a segment is a miss. */
 static void test_gone_meanwhile(void **state)
 {
 	(void)state;
@@ -284,7 +290,8 @@ static void test_gone_meanwhile(void **state)
 	assert_int_equal(c.res, 0);
 	assert_true(has(&w, "b"));
 	c.key = lt_key("c");
-	c.place.off++; /* it lies elsewhere by now: somebody else has saved the same, and that is as good */
+	/* it lies elsewhere by now: somebody else has saved the same, and that is as good */
+	c.place.off++;
 	assert_int_equal(vx_store_commit(w.t.store, &c, 1), 0);
 	assert_int_equal(c.res, 0);
 	assert_restores(&w, "c");
@@ -332,7 +339,10 @@ static void test_same_at_once(void **state)
 	begin(&w);
 	assert_int_equal(lt_sh(&w.t, "mkdir -p p/dist && echo f >p/dist/f"), 0);
 	for (uint32_t i = 0; i < N; i++) {
-		struct vx_save_req r = {.task = i, .id = "a#build", .key = lt_key(vx_arena_printf(&w.t.a, "%u", i)), .outputs = w.o};
+		struct vx_save_req r = {.task = i,
+			.id = "a#build",
+			.key = lt_key(vx_arena_printf(&w.t.a, "%u", i)),
+			.outputs = w.o};
 		vx_lane_save(w.t.lane, &r);
 		if (i % 7 == 0)
 			usleep(300);
@@ -350,7 +360,8 @@ static void test_same_at_once(void **state)
 	lt_end(&w.t);
 }
 
-/* What was found damaged has been saved anew before it is dropped, elsewhere or (a prune and another save later) in the same place: the new one stays. */
+/* What was found damaged has been saved anew before it is dropped, elsewhere or (a prune and
+ * another save later) in the same place: the new one stays. */
 static void test_saved_anew(void **state)
 {
 	(void)state;
@@ -373,13 +384,15 @@ static void test_saved_anew(void **state)
 	lt_end(&w.t);
 }
 
-/* A segment that is taken away, or replaced, while it is appended to: the next save begins another. */
+/* A segment that is taken away, or replaced, while it is appended to: the next save begins
+ * another. */
 static void test_taken_away(void **state)
 {
 	(void)state;
 	struct world w;
 	begin(&w);
-	static const char *const how[] = {"rm .vx/cache/v1/s/*", "for f in .vx/cache/v1/s/*; do echo x >other && mv other $f; done"};
+	static const char *const how[] = {"rm .vx/cache/v1/s/*",
+		"for f in .vx/cache/v1/s/*; do echo x >other && mv other $f; done"};
 	for (int i = 0; i < 2; i++) {
 		save(&w, "a", 3000);
 		assert_int_equal(lt_sh(&w.t, how[i]), 0);
@@ -389,7 +402,8 @@ static void test_taken_away(void **state)
 	}
 	/* one that has been moved is noticed by the commit */
 	struct vx_lane_event e;
-	assert_int_equal(lt_sh(&w.t, "mkdir away && mv .vx/cache/v1/s/* away && echo c >p/dist/f"), 0);
+	assert_int_equal(
+		lt_sh(&w.t, "mkdir away && mv .vx/cache/v1/s/* away && echo c >p/dist/f"), 0);
 	assert_false(lt_save(&w.t, "c", &w.o, &e));
 	save(&w, "d", 3000);
 	assert_restores(&w, "d");
@@ -400,7 +414,8 @@ static void test_taken_away(void **state)
 static int bad_place(struct vx_tx *t, void *arg)
 {
 	const struct vx_entry *e = arg;
-	return vx_place_put(t, &e->artifact, &(struct vx_place){e->segment, UINT64_MAX - 5, e->artifact_bytes});
+	return vx_place_put(
+		t, &e->artifact, &(struct vx_place){e->segment, UINT64_MAX - 5, e->artifact_bytes});
 }
 
 static void test_nonsense(void **state)

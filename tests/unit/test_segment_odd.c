@@ -1,4 +1,5 @@
-/* Segments in bad company: two prunes at once, a power failure, an index that was put aside, limits, file systems that can do less, and things that are no segments. */
+/* Segments in bad company: two prunes at once, a power failure, an index that was put aside,
+ * limits, file systems that can do less, and things that are no segments. */
 #include "segtest.h"
 
 #include "vx/assert.h"
@@ -91,7 +92,8 @@ static struct vx_io *failing_new(void *arg, char *ret_name, size_t cap)
 	(void)arg;
 	snprintf(ret_name, cap, "failing");
 	m->inner = vx_io_blocking_new();
-	m->io = (struct vx_io){.name = "failing", .run = failing_run, .sys = failing_sys, .free = failing_free};
+	m->io = (struct vx_io){
+		.name = "failing", .run = failing_run, .sys = failing_sys, .free = failing_free};
 	return &m->io;
 }
 
@@ -100,7 +102,10 @@ static struct vx_store *open_another(struct world *w, bool write)
 {
 	struct vx_err err = {0};
 	struct vx_store *s;
-	struct vx_store_opts o = {.dir = vxt_path(w->t.root, ".vx/cache"), .workspace = w->t.root, .read = true, .write = write};
+	struct vx_store_opts o = {.dir = vxt_path(w->t.root, ".vx/cache"),
+		.workspace = w->t.root,
+		.read = true,
+		.write = write};
 	assert_int_equal(vx_store_open(&o, &s, &err), 0);
 	return s;
 }
@@ -114,7 +119,8 @@ static bool is_in(struct vx_store *s, const char *key)
 	return found;
 }
 
-/* While one prune has yet to reclaim what it gave up, another one cuts nothing off that somebody could then append to again; it leaves gaps to the next. */
+/* While one prune has yet to reclaim what it gave up, another one cuts nothing off that somebody
+ * could then append to again; it leaves gaps to the next. */
 static void test_two_prunes(void **state)
 {
 	(void)state;
@@ -146,8 +152,8 @@ static void test_two_prunes(void **state)
 	lt_end(&w.t);
 }
 
-/* The power failed before the bytes of the last places had got to the disk: what comes next goes elsewhere, so that no two places overlap. What a prune has cut off
- * is no reason for that. */
+/* The power failed before the bytes of the last places had got to the disk: what comes next goes
+ * elsewhere, so that no two places overlap. What a prune has cut off is no reason for that. */
 static void test_cut_off(void **state)
 {
 	(void)state;
@@ -185,7 +191,8 @@ static int put_odd_place(struct vx_tx *t, void *arg)
 	return vx_place_put(t, &d, arg);
 }
 
-/* Should places overlap in spite of that: what is given up takes nothing along that is needed, whether somebody appends or not. */
+/* Should places overlap in spite of that: what is given up takes nothing along that is needed,
+ * whether somebody appends or not. */
 static void test_overlap(void **state)
 {
 	(void)state;
@@ -198,9 +205,11 @@ static void test_overlap(void **state)
 	w.t.store->seg_end += 100; /* a gap, so that a prune has something to do */
 	save(&w, "d", 3000);
 	for (int open = 1; open >= 0; open--) {
-		uint64_t off[] = {0, b.offset - 1, b.offset, b.offset + 1, b.offset + b.artifact_bytes - 1};
+		uint64_t off[] = {
+			0, b.offset - 1, b.offset, b.offset + 1, b.offset + b.artifact_bytes - 1};
 		for (size_t i = 0; i < VX_ARRAY_LEN(off); i++) {
-			struct vx_place p = {b.segment, off[i], i ? 20000 : VX_SEGMENT_ARTIFACT_BYTES};
+			struct vx_place p = {
+				b.segment, off[i], i ? 20000 : VX_SEGMENT_ARTIFACT_BYTES};
 			if (!open)
 				lt_reopen(&w.t);
 			assert_int_equal(vx_index_write(w.t.store->ix, put_odd_place, &p), 0);
@@ -220,7 +229,8 @@ static void test_overlap(void **state)
 static void test_old_index(void **state)
 {
 	(void)state;
-	static const char *const how[] = {": >.vx/cache/v1/index.damaged", "rm -r .vx/cache/v1/index"};
+	static const char *const how[] = {
+		": >.vx/cache/v1/index.damaged", "rm -r .vx/cache/v1/index"};
 	for (int i = 0; i < 2; i++) {
 		struct world w;
 		struct vx_json *j = NULL;
@@ -236,16 +246,20 @@ static void test_old_index(void **state)
 		save(&w, "b", 3000);
 		lt_reopen(&w.t);
 		assert_true(is_in(old, "a"));
-		assert_int_equal(vx_store_prune(old, &(struct vx_prune_opts){.max_bytes = 1}, &j, &err), -ESTALE);
+		assert_int_equal(
+			vx_store_prune(old, &(struct vx_prune_opts){.max_bytes = 1}, &j, &err),
+			-ESTALE);
 		assert_non_null(strstr(err.what, "aside"));
-		assert_int_equal(vx_segments_reclaim(old, &gone, 1, &n, &bytes), 0); /* it was put aside in between */
+		/* it was put aside in between */
+		assert_int_equal(vx_segments_reclaim(old, &gone, 1, &n, &bytes), 0);
 		vx_store_close(old);
 		assert_restores(&w, "b");
 		lt_end(&w.t);
 	}
 }
 
-/* A limit of file sizes (ulimit -f): a segment that has become too long for it is not gone on with, by the process that has made it so or a later one. */
+/* A limit of file sizes (ulimit -f): a segment that has become too long for it is not gone on with,
+ * by the process that has made it so or a later one. */
 static void test_size_limit(void **state)
 {
 	(void)state;
@@ -282,7 +296,8 @@ static void test_size_limit(void **state)
 	lt_end(&w.t);
 }
 
-/* No locks, no saves, and no litter. No holes: what is given up stays a gap that is counted, and goes with its segment. */
+/* No locks, no saves, and no litter. No holes: what is given up stays a gap that is counted, and
+ * goes with its segment. */
 static void test_lesser_file_systems(void **state)
 {
 	(void)state;
@@ -315,7 +330,8 @@ static void test_lesser_file_systems(void **state)
 	lt_end(&w.t);
 }
 
-/* A write that fails leaves nothing where it is the last, and a gap where another one has appended behind it. */
+/* A write that fails leaves nothing where it is the last, and a gap where another one has appended
+ * behind it. */
 static void test_no_space(void **state)
 {
 	(void)state;
@@ -333,7 +349,8 @@ static void test_no_space(void **state)
 		assert_false(lt_save(&w.t, "b", &w.o, &e));
 		assert_non_null(strstr(e.text, "No space left"));
 		off_t size = segment_stat(&w, a.segment).st_size;
-		assert_true(another ? size > (off_t)a.artifact_bytes + 5000 : size == (off_t)a.artifact_bytes);
+		assert_true(another ? size > (off_t)a.artifact_bytes + 5000
+				    : size == (off_t)a.artifact_bytes);
 		assert_int_equal(w.t.store->seg_end, size);
 		save(&w, "c", 3000);
 		assert_int_equal(entry(&w, "c").offset, size);
@@ -362,7 +379,8 @@ static void test_nothing_written(void **state)
 	lt_end(&w.t);
 }
 
-/* Where places end at least is noted, in whatever order they are committed; and with VX_FSYNC=1 bytes are on the disk before that. */
+/* Where places end at least is noted, in whatever order they are committed; and with VX_FSYNC=1
+ * bytes are on the disk before that. */
 static void test_noted(void **state)
 {
 	(void)state;
@@ -378,7 +396,8 @@ static void test_noted(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_true(vx_segment_last(w.t.store, &end) == a.segment);
 		assert_int_equal(end, b.offset + b.artifact_bytes);
-		struct vx_commit c = {.artifact = a.artifact, .place = {a.segment, a.offset, a.artifact_bytes}};
+		struct vx_commit c = {
+			.artifact = a.artifact, .place = {a.segment, a.offset, a.artifact_bytes}};
 		assert_int_equal(vx_store_commit(w.t.store, &c, 1), 0);
 		assert_int_equal(c.res, 0);
 	}
@@ -391,7 +410,8 @@ static void test_noted(void **state)
 	lt_end(&w.t);
 }
 
-/* A segment that goes while something is on its way into it costs that, and no more. One that goes between being opened and being locked costs nothing. */
+/* A segment that goes while something is on its way into it costs that, and no more. One that goes
+ * between being opened and being locked costs nothing. */
 static void test_taken_away_meanwhile(void **state)
 {
 	(void)state;
@@ -470,8 +490,9 @@ static void test_before_places(void **state)
 static void test_no_segment(void **state)
 {
 	(void)state;
-	static const char *const how[] = {"rm $f && mkfifo $f", "rm $f && mkdir $f", "mv $f x && ln -s ../../../../x $f", "truncate -s 1T $f",
-		": >$f", "chmod 0 $f", "rm -r $d", "mv $d x && ln -s ../../../x $d"};
+	static const char *const how[] = {"rm $f && mkfifo $f", "rm $f && mkdir $f",
+		"mv $f x && ln -s ../../../../x $f", "truncate -s 1T $f", ": >$f", "chmod 0 $f",
+		"rm -r $d", "mv $d x && ln -s ../../../x $d"};
 	alarm(60);
 	for (size_t i = 0; i < VX_ARRAY_LEN(how); i++) {
 		struct world w;
@@ -491,7 +512,8 @@ static void test_no_segment(void **state)
 		vx_json_free(prune_one(&w, "b"));
 		lt_reopen(&w.t);
 		vx_json_free(prune(&w, 1));
-		assert_int_equal(lt_sh(&w.t, "test ! -f x || test -s x"), 0); /* nothing is done to what a link leads to */
+		/* nothing is done to what a link leads to */
+		assert_int_equal(lt_sh(&w.t, "test ! -f x || test -s x"), 0);
 		save(&w, "c", 3000);
 		assert_restores(&w, "c");
 		lt_end(&w.t);
@@ -500,7 +522,8 @@ static void test_no_segment(void **state)
 	struct world w;
 	struct vx_lane_event e;
 	begin(&w);
-	assert_int_equal(lt_sh(&w.t, "mkdir -p p/dist && echo x >p/dist/f && echo y >.vx/cache/v1/s"), 0);
+	assert_int_equal(
+		lt_sh(&w.t, "mkdir -p p/dist && echo x >p/dist/f && echo y >.vx/cache/v1/s"), 0);
 	assert_false(lt_save(&w.t, "a", &w.o, &e));
 	assert_non_null(strstr(e.text, "an artifact could not be written to the cache"));
 	save(&w, "large", 100000);

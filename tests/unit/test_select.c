@@ -5,14 +5,19 @@
 /* app -> lib -> util; site -> lib; docs stands alone. */
 static void workspace(struct plan *p)
 {
-	static const char tasks[] = "{\"tags\":[\"scope:x\"],\"tasks\":{\"build\":{\"exec\":{\"command\":\"b\"}}}}";
+	static const char tasks[] =
+		"{\"tags\":[\"scope:x\"],\"tasks\":{\"build\":{\"exec\":{\"command\":\"b\"}}}}";
 
 	plan_open(p);
-	vxt_write(p->dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"apps/*\",\"libs/**\"]}");
-	vxt_write(p->dir, "apps/app/package.json", "{\"name\":\"@s/app\",\"dependencies\":{\"@s/lib\":\"*\"}}");
-	vxt_write(p->dir, "apps/site/package.json", "{\"name\":\"site\",\"dependencies\":{\"@s/lib\":\"*\"}}");
+	vxt_write(p->dir, "package.json",
+		"{\"name\":\"root\",\"workspaces\":[\"apps/*\",\"libs/**\"]}");
+	vxt_write(p->dir, "apps/app/package.json",
+		"{\"name\":\"@s/app\",\"dependencies\":{\"@s/lib\":\"*\"}}");
+	vxt_write(p->dir, "apps/site/package.json",
+		"{\"name\":\"site\",\"dependencies\":{\"@s/lib\":\"*\"}}");
 	vxt_write(p->dir, "apps/docs/package.json", "{\"name\":\"docs\"}");
-	vxt_write(p->dir, "libs/lib/package.json", "{\"name\":\"@s/lib\",\"dependencies\":{\"@t/util\":\"*\"}}");
+	vxt_write(p->dir, "libs/lib/package.json",
+		"{\"name\":\"@s/lib\",\"dependencies\":{\"@t/util\":\"*\"}}");
 	vxt_write(p->dir, "libs/in/util/package.json", "{\"name\":\"@t/util\"}");
 	vxt_write(p->dir, "libs/two/package.json", "{\"name\":\"@t/lib2\"}");
 	vxt_write(p->dir, "apps/app/vx.json", tasks);
@@ -119,7 +124,8 @@ static void test_scopes(void **state)
 	assert_false(p.sel.broad);
 	assert_string_equal(plan_ids(&p, NULL), "@s/app#build");
 	expect(&p, "docs build", "@s/app docs site @t/util @s/lib @t/lib2");
-	assert_string_equal(plan_ids(&p, NULL), "@s/app#build docs#build docs#docs site#build @t/util#build @s/lib#build @t/lib2#build");
+	assert_string_equal(plan_ids(&p, NULL),
+		"@s/app#build docs#build docs#docs site#build @t/util#build @s/lib#build @t/lib2#build");
 	vxt_write(p.dir, "vx.json", "{\"tasks\":{\"build\":{\"exec\":{\"command\":\"root\"}}}}");
 	assert_int_equal(plan_load(&p), 0);
 	expect(&p, "build", "root");
@@ -136,13 +142,15 @@ static void test_words_refused(void **state)
 	(void)state;
 	workspace(&p);
 	plan_graph(&p, "biuld");
-	plan_says(&p, "no selected project declares a task \"biuld\"", "did you mean \"build\"? There are tasks: build, docs", NULL);
+	plan_says(&p, "no selected project declares a task \"biuld\"",
+		"did you mean \"build\"? There are tasks: build, docs", NULL);
 	plan_graph(&p, "docs --cwd=apps/site");
 	plan_says(&p, "project \"site\" declares no task \"docs\"", "other projects do", NULL);
 	plan_graph(&p, "dosc#build");
 	plan_says(&p, "there is no project \"dosc\"", "did you mean \"docs\"?", NULL);
 	plan_graph(&p, "docs#buld");
-	plan_says(&p, "project \"docs\" declares no task \"buld\"", "did you mean \"build\"?", NULL);
+	plan_says(
+		&p, "project \"docs\" declares no task \"buld\"", "did you mean \"build\"?", NULL);
 	plan_close(&p);
 }
 

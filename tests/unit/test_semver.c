@@ -89,7 +89,8 @@ static void test_satisfies(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		if (vx_semver_satisfies(cases[i].version, cases[i].range) != cases[i].want)
-			fail_msg("%s in \"%s\": expected %d", cases[i].version, cases[i].range, cases[i].want);
+			fail_msg("%s in \"%s\": expected %d", cases[i].version, cases[i].range,
+				cases[i].want);
 	assert_false(vx_semver_satisfies(NULL, "*"));
 	assert_false(vx_semver_satisfies("1.0.0", NULL));
 }

@@ -35,7 +35,8 @@ static int reap(pid_t pid, int pidfd)
 	return status;
 }
 
-/* Spawns with stdout into a pipe besides what `s` says, and returns what was written there (static). The exit status must be 0. */
+/* Spawns with stdout into a pipe besides what `s` says, and returns what was written there
+ * (static). The exit status must be 0. */
 static const char *output_of(struct vx_spawn s)
 {
 	static char out[32 << 10];
@@ -206,18 +207,21 @@ static void only_named_descriptors(void **state)
 	(void)state;
 	/* ls needs one for the directory. */
 	assert_string_equal(output_of_sh("ls /proc/self/fd"), "0\n1\n2\n3\n");
-	assert_string_equal(output_of_sh("readlink /proc/$$/fd/0 /proc/$$/fd/2"), "/dev/null\n/dev/null\n");
+	assert_string_equal(
+		output_of_sh("readlink /proc/$$/fd/0 /proc/$$/fd/2"), "/dev/null\n/dev/null\n");
 	assert_string_equal(output_of_sh("head -c 1 <&0 | wc -c"), "0\n");
 	vx_close(a);
 	vx_close(b);
 }
 
-/* Four files over four places, in every order and with every repetition; three of the places are where sources stand. */
+/* Four files over four places, in every order and with every repetition; three of the places are
+ * where sources stand. */
 static void any_source_at_any_target(void **state)
 {
 	static const char *const names[] = {"0", "1", "2", "3"};
 	char *dir = vxt_tmpdir(), prog[VX_MAX_PATH];
-	const char *argv[] = {"readlink", "/proc/self/fd/3", "/proc/self/fd/4", "/proc/self/fd/5", "/proc/self/fd/6", NULL};
+	const char *argv[] = {"readlink", "/proc/self/fd/3", "/proc/self/fd/4", "/proc/self/fd/5",
+		"/proc/self/fd/6", NULL};
 	struct vx_spawn s = VX_SPAWN_INIT;
 	int fd[4];
 
@@ -311,7 +315,8 @@ static void signals_are_as_new(void **state)
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGUSR1, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	assert_non_null(strstr(got, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nSigCgt:\t0000000000000000\n"));
+	assert_non_null(strstr(got,
+		"SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nSigCgt:\t0000000000000000\n"));
 	assert_ptr_equal(signal(SIGRTMIN + 5, SIG_DFL), SIG_IGN); /* set at the start of main */
 }
 
@@ -342,7 +347,8 @@ static void sessions_and_groups(void **state)
 
 	s.new_session = false;
 	assert_int_equal(vx_spawn(&s, &pid, &pidfd, NULL), 0);
-	assert_int_equal(setpgid(pid, pid), -1); /* after exec it is too late for the parent: hence the field */
+	/* after exec it is too late for the parent: hence the field */
+	assert_int_equal(setpgid(pid, pid), -1);
 	s.pgroup = getpgrp();
 	assert_int_equal(vx_spawn(&s, &pid2, &pidfd2, NULL), 0);
 	assert_int_equal(getpgid(pid2), getpgrp());
@@ -354,7 +360,8 @@ static void sessions_and_groups(void **state)
 	vx_close(p[0]);
 }
 
-/* A middle process spawns with a death signal and goes; we, its subreaper, see the grandchild killed. */
+/* A middle process spawns with a death signal and goes; we, its subreaper, see the grandchild
+ * killed. */
 static void death_follows_the_parent(void **state)
 {
 	int p[2], status;
@@ -479,7 +486,8 @@ static void finding_programs(void **state)
 	assert_int_equal(vx_which("prog", "one:two", ret), 0);
 	assert_string_equal(ret, vxt_path(dir, "two/prog"));
 	assert_int_equal(chdir("two"), 0);
-	assert_int_equal(vx_which("prog", "/no:", ret), 0); /* an empty entry is the current directory */
+	/* an empty entry is the current directory */
+	assert_int_equal(vx_which("prog", "/no:", ret), 0);
 	assert_string_equal(ret, vxt_path(dir, "two/prog"));
 	assert_int_equal(vx_which("./prog", "", ret), 0);
 	assert_string_equal(ret, "./prog");
@@ -494,12 +502,15 @@ static void program(const char *dir, const char *rel)
 	assert_int_equal(chmod(vxt_path(dir, rel), 0755), 0);
 }
 
-/* What vx runs on its own account is neither of the workspace nor of a package, however PATH says it. */
+/* What vx runs on its own account is neither of the workspace nor of a package, however PATH says
+ * it. */
 static void own_programs(void **state)
 {
-	static const char *const theirs[] = {"ws/bin", "ws/sub/../bin", "ws/node_modules/.bin", "npx/node_modules/.bin", "npx/node_modules/.bin/",
-		"npx//node_modules//.bin/.", "npx/link", "out/towards", "linked"};
-	char *old = strdup(getenv("PATH")), *dir = vxt_tmpdir(), root[PATH_MAX], ret[VX_MAX_PATH] = "untouched", var[PATH_MAX * 2], here[PATH_MAX];
+	static const char *const theirs[] = {"ws/bin", "ws/sub/../bin", "ws/node_modules/.bin",
+		"npx/node_modules/.bin", "npx/node_modules/.bin/", "npx//node_modules//.bin/.",
+		"npx/link", "out/towards", "linked"};
+	char *old = strdup(getenv("PATH")), *dir = vxt_tmpdir(), root[PATH_MAX],
+	     ret[VX_MAX_PATH] = "untouched", var[PATH_MAX * 2], here[PATH_MAX];
 	struct vx_arena a = {0};
 
 	(void)state;
@@ -528,14 +539,16 @@ static void own_programs(void **state)
 		strcpy(ret, "untouched");
 	}
 	assert_non_null(getcwd(here, sizeof here));
-	assert_int_equal(chdir(vxt_path(dir, "out")), 0); /* relative and empty entries, wherever they lead */
+	/* relative and empty entries, wherever they lead */
+	assert_int_equal(chdir(vxt_path(dir, "out")), 0);
 	setenv("PATH", ":.:../out:", 1);
 	assert_int_equal(vx_which_own("prog", root, ret), -ENOENT);
 	assert_int_equal(vx_which_own(vxt_path(dir, "out/prog"), root, ret), -ENOENT);
 	assert_int_equal(chdir(here), 0);
 	setenv("PATH", vxt_path(dir, "wsx"), 1); /* begins like the workspace */
 	assert_int_equal(vx_which_own("prog", root, ret), 0);
-	setenv("PATH", vxt_path(dir, "ws/sub/profile"), 1); /* leads out of the workspace: a profile of a tool manager */
+	/* leads out of the workspace: a profile of a tool manager */
+	setenv("PATH", vxt_path(dir, "ws/sub/profile"), 1);
 	assert_int_equal(vx_which_own("prog", root, ret), 0);
 	setenv("PATH", vxt_path(dir, "ws/bin"), 1);
 	assert_int_equal(vx_which_own("prog", "/", ret), 0);
@@ -543,7 +556,8 @@ static void own_programs(void **state)
 	unsetenv("PATH");
 	assert_int_equal(vx_which_own("sh", root, ret), 0);
 
-	snprintf(var, sizeof var, "rel:%s/ws/bin::%s/out:%s/npx/node_modules/.bin:%s/wsx:", dir, dir, dir, dir);
+	snprintf(var, sizeof var, "rel:%s/ws/bin::%s/out:%s/npx/node_modules/.bin:%s/wsx:", dir,
+		dir, dir, dir);
 	setenv("PATH", var, 1);
 	setenv("VX_TEST_OWN", "kept", 1);
 	snprintf(var, sizeof var, "PATH=%s/out:%s/wsx", dir, dir);
@@ -565,7 +579,8 @@ static void own_programs(void **state)
 	vxt_rm(dir);
 }
 
-/* Whoever has more descriptors open than the child may have can still start one, and the child gets the limit that there was at first. */
+/* Whoever has more descriptors open than the child may have can still start one, and the child gets
+ * the limit that there was at first. */
 static void more_descriptors_than_the_child_may_have(void **state)
 {
 	int status;
@@ -575,7 +590,8 @@ static void more_descriptors_than_the_child_may_have(void **state)
 	if (pid == 0) {
 		const char *argv[4];
 		struct rlimit low;
-		struct vx_spawn s = sh("test $(ulimit -S -n) = 64 && test ! -t 0 && echo fine >&2", argv);
+		struct vx_spawn s =
+			sh("test $(ulimit -S -n) = 64 && test ! -t 0 && echo fine >&2", argv);
 		int last = 0, pidfd = -1;
 
 		getrlimit(RLIMIT_NOFILE, &low);
@@ -596,7 +612,8 @@ static void more_descriptors_than_the_child_may_have(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(signals_are_as_new), /* first: what was ignored at the start is looked up once */
+		/* first: what was ignored at the start is looked up once */
+		cmocka_unit_test(signals_are_as_new),
 		cmocka_unit_test(runs_a_program),
 		cmocka_unit_test(environment),
 		cmocka_unit_test(refusals_of_exec),

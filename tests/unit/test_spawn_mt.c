@@ -27,7 +27,8 @@ static void *spawner(void *arg)
 			*failures += r != -ENOENT;
 			continue;
 		}
-		if (r != 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 5)
+		if (r != 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) ||
+			WEXITSTATUS(status) != 5)
 			++*failures;
 		if (r == 0)
 			close(pidfd);

@@ -1,4 +1,5 @@
-/* The store by itself: where it is, how it opens, what damage does to it, upkeep, the lock of a workspace. */
+/* The store by itself: where it is, how it opens, what damage does to it, upkeep, the lock of a
+ * workspace. */
 #include "lanetest.h"
 
 #include "vx/clock.h"
@@ -11,7 +12,8 @@ static struct vx_store *open_at(const char *dir, const char *ws, bool write, uin
 {
 	struct vx_store *s;
 	struct vx_err err = {0};
-	struct vx_store_opts o = {.dir = dir, .workspace = ws, .read = true, .write = write, .map_bytes = map};
+	struct vx_store_opts o = {
+		.dir = dir, .workspace = ws, .read = true, .write = write, .map_bytes = map};
 	assert_int_equal(vx_store_open(&o, &s, &err), 0);
 	return s;
 }
@@ -194,7 +196,9 @@ static void test_read_only(void **state)
 		if (setgid(54321) || setuid(54321))
 			_exit(9);
 		s = open_at(dir, "/w", true, 0);
-		bool ok = !vx_store_writable(s) && vx_store_why(s) && strstr(vx_store_why(s), "Permission denied") && has(s, "k") && !has(s, "other");
+		bool ok = !vx_store_writable(s) && vx_store_why(s) &&
+			  strstr(vx_store_why(s), "Permission denied") && has(s, "k") &&
+			  !has(s, "other");
 		vx_store_close(s);
 		_exit(ok ? 0 : 1);
 	}
@@ -232,7 +236,8 @@ static void test_other_version(void **state)
 
 enum { FLIP_ROWS = 300 };
 
-/* In a process of its own: 0, 1 when damage was said, above that what is wrong. `anything`: whole pages are noise, which may be met later than here. */
+/* In a process of its own: 0, 1 when damage was said, above that what is wrong. `anything`: whole
+ * pages are noise, which may be met later than here. */
 static int use_flipped(const char *dir, bool anything)
 {
 	char key[32];
@@ -263,8 +268,8 @@ static int use_flipped(const char *dir, bool anything)
 	return notes ? 1 : 0;
 }
 
-/* One bit of the index flipped, or a page filled with noise, at 200 places: what is found is what was put, nothing crashes, and after at most one more opening the
- * store works. */
+/* One bit of the index flipped, or a page filled with noise, at 200 places: what is found is what
+ * was put, nothing crashes, and after at most one more opening the store works. */
 static void test_index_flips(void **state)
 {
 	(void)state;
@@ -284,12 +289,14 @@ static void test_index_flips(void **state)
 		bool page = flip % 3 == 2;
 		/* many of them where the structure is: headers of pages and the pointers behind */
 		size_t at = flip % 2 ? (size_t)rand_r(&seed) % clean.len
-				     : ((size_t)rand_r(&seed) % (clean.len / 4096)) * 4096 + (size_t)rand_r(&seed) % 64;
+				     : ((size_t)rand_r(&seed) % (clean.len / 4096)) * 4096 +
+					       (size_t)rand_r(&seed) % 64;
 		pid_t pid = fork();
 		assert_true(pid >= 0);
 		if (pid == 0) {
 			clean.data[at] ^= (char)(1 << rand_r(&seed) % 8);
-			for (size_t i = at & ~(size_t)4095, end = i + 4096; page && i < end && i < clean.len; i++)
+			for (size_t i = at & ~(size_t)4095, end = i + 4096;
+				page && i < end && i < clean.len; i++)
 				clean.data[i] = (char)rand_r(&seed);
 			int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 			if (fd < 0 || vx_write_full(fd, clean.data, clean.len) != 0)
@@ -303,7 +310,9 @@ static void test_index_flips(void **state)
 			fail_msg("flip %d at %zu: status %x", flip, at, (unsigned)status);
 		said += WEXITSTATUS(status);
 		char cmd[PATH_MAX + 64];
-		snprintf(cmd, sizeof cmd, "rm -rf '%s/v1/index' '%s/v1/index.damaged'; mkdir '%s/v1/index'", dir, dir, dir);
+		snprintf(cmd, sizeof cmd,
+			"rm -rf '%s/v1/index' '%s/v1/index.damaged'; mkdir '%s/v1/index'", dir, dir,
+			dir);
 		assert_int_equal(vxt_sh(cmd, NULL), 0);
 	}
 	assert_true(said > 5);
@@ -322,7 +331,8 @@ static void test_index_is_no_file(void **state)
 		assert_int_equal(put_row(s, "k", vx_wall_ns(), "k", 1), 0);
 		vx_store_close(s);
 		const char *name = i % 2 ? "lock.mdb" : "data.mdb";
-		snprintf(cmd, sizeof cmd, "cd '%s/v1/index' && rm %s && %s %s", dir, name, i < 2 ? "mkfifo" : "ln -s ../../elsewhere", name);
+		snprintf(cmd, sizeof cmd, "cd '%s/v1/index' && rm %s && %s %s", dir, name,
+			i < 2 ? "mkfifo" : "ln -s ../../elsewhere", name);
 		assert_int_equal(vxt_sh(cmd, NULL), 0);
 		s = open_at(dir, "/w", true, 0);
 		assert_non_null(vx_store_note(s));
@@ -343,7 +353,8 @@ static void save_one(struct lt *t, const char *key, size_t bytes)
 	struct vx_lane_event e;
 	char cmd[256];
 	struct vx_outputs o = lt_outputs(t, "p", "dist/**");
-	snprintf(cmd, sizeof cmd, "rm -rf p && mkdir -p p/dist && head -c %zu /dev/urandom >p/dist/f", bytes);
+	snprintf(cmd, sizeof cmd,
+		"rm -rf p && mkdir -p p/dist && head -c %zu /dev/urandom >p/dist/f", bytes);
 	assert_int_equal(lt_sh(t, cmd), 0);
 	assert_true(lt_save(t, key, &o, &e));
 }
@@ -410,8 +421,12 @@ static void prune_of(size_t bytes)
 	vx_json_free(j);
 	assert_false(has(t.store, "k4"));
 	/* ctime cannot be set back: the old orphan is young by it */
-	assert_int_equal(lt_sh(&t, "test -e .vx/cache/v1/a/00/young.tar.zst && test ! -e .vx/cache/v1/tmp/dead"), 0);
-	assert_int_equal(lt_sh(&t, "test -d .vx/cache/v1/tmp/*") == 0, bytes > VX_SEGMENT_ARTIFACT_BYTES);
+	assert_int_equal(
+		lt_sh(&t,
+			"test -e .vx/cache/v1/a/00/young.tar.zst && test ! -e .vx/cache/v1/tmp/dead"),
+		0);
+	assert_int_equal(
+		lt_sh(&t, "test -d .vx/cache/v1/tmp/*") == 0, bytes > VX_SEGMENT_ARTIFACT_BYTES);
 	/* to a size: the least recently used go */
 	o = (struct vx_prune_opts){.max_bytes = (uint64_t)all / 2 + 1000};
 	assert_int_equal(vx_store_prune(t.store, &o, &j, &err), 0);
@@ -537,7 +552,8 @@ static void test_lock(void **state)
 	assert_int_equal(pipe(cancel), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (vx_workspace_lock(dir, -1, NULL, NULL, &fd, &err) != 0 || write(ready[1], "x", 1) != 1)
+		if (vx_workspace_lock(dir, -1, NULL, NULL, &fd, &err) != 0 ||
+			write(ready[1], "x", 1) != 1)
 			_exit(1);
 		pause();
 	}
@@ -577,7 +593,8 @@ static void test_age(void **state)
 	assert_int_equal(ns, 30ULL * 86400 * 1000000000);
 	assert_int_equal(vx_parse_age("90s", &ns), 0);
 	assert_int_equal(ns, 90ULL * 1000000000);
-	static const char *const bad[] = {"", "d", "30", "30x", "-1d", "1.5d", " 1d", "999999999999d"};
+	static const char *const bad[] = {
+		"", "d", "30", "30x", "-1d", "1.5d", " 1d", "999999999999d"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_true(vx_parse_age(bad[i], &ns) < 0);
 }

@@ -6,7 +6,9 @@
 
 #include <errno.h>
 
-#define STRS(...) ((struct vx_strs){(const char *const[]){__VA_ARGS__}, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)})
+#define STRS(...)                                             \
+	((struct vx_strs){(const char *const[]){__VA_ARGS__}, \
+		sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)})
 #define NO_STRS ((struct vx_strs){NULL, 0})
 
 static void collect(void *arg, int stream, const void *p, size_t n)
@@ -26,7 +28,8 @@ static void collect_all(void *arg, int stream, const void *p, size_t n)
 	vx_buf_addc(arg, '>');
 }
 
-/* `text` through masks, in pieces of `step` bytes; returns what is kept, which must be what was shown. */
+/* `text` through masks, in pieces of `step` bytes; returns what is kept, which must be what was
+ * shown. */
 static const char *masked(const struct vx_masks *m, const char *text, size_t step)
 {
 	static struct vx_buf kept[2], shown[2];
@@ -54,15 +57,18 @@ static void check_masked(const struct vx_masks *m, const char *text, const char 
 
 static void values_are_hidden(void **state)
 {
-	struct vx_masks *m = vx_masks_new(STRS("API_TOKEN=abcdef123", "my_secret=s3cr3t!", "PLAIN=visible-value", "SHORT_KEY=12345", "MINE=declared",
-						  "DB_PASSWD=passwdpass", "AWS_CREDENTIALS=credcred", "NOVALUE", "EMPTY_KEY="),
-		STRS("MINE"));
+	struct vx_masks *m =
+		vx_masks_new(STRS("API_TOKEN=abcdef123", "my_secret=s3cr3t!", "PLAIN=visible-value",
+				     "SHORT_KEY=12345", "MINE=declared", "DB_PASSWD=passwdpass",
+				     "AWS_CREDENTIALS=credcred", "NOVALUE", "EMPTY_KEY="),
+			STRS("MINE"));
 
 	(void)state;
 	check_masked(m, "a abcdef123 b\n", "a *** b\n");
 	check_masked(m, "s3cr3t!s3cr3t!", "******");
 	check_masked(m, "declared passwdpass credcred", "*** *** ***");
-	check_masked(m, "visible-value 12345 abcdef12 s3cr3t", "visible-value 12345 abcdef12 s3cr3t");
+	check_masked(
+		m, "visible-value 12345 abcdef12 s3cr3t", "visible-value 12345 abcdef12 s3cr3t");
 	check_masked(m, "abcdef12", "abcdef12"); /* held back till the end, then shown */
 	check_masked(m, "abcdabcdef123", "abcd***");
 	vx_masks_free(m);
@@ -71,7 +77,8 @@ static void values_are_hidden(void **state)
 static void lines_and_overlaps(void **state)
 {
 	struct vx_masks *m = vx_masks_new(
-		STRS("PEM_KEY=-----BEGIN\nline-one\r\nline-two\nxy\n", "A_TOKEN=secret", "B_TOKEN=secretkey", "C_TOKEN=keykeykey", "D_TOKEN=aaaaaa"),
+		STRS("PEM_KEY=-----BEGIN\nline-one\r\nline-two\nxy\n", "A_TOKEN=secret",
+			"B_TOKEN=secretkey", "C_TOKEN=keykeykey", "D_TOKEN=aaaaaa"),
 		NO_STRS);
 
 	(void)state;
@@ -102,7 +109,8 @@ static void streams_are_masked_apart(void **state)
 	vx_masks_free(m);
 }
 
-/* Random texts of few letters, random masks, random chunks: the result does not depend on the chunks, and holds no mask. */
+/* Random texts of few letters, random masks, random chunks: the result does not depend on the
+ * chunks, and holds no mask. */
 static void any_split_is_the_same(void **state)
 {
 	(void)state;
@@ -112,7 +120,8 @@ static void any_split_is_the_same(void **state)
 		const char *v[3] = {env[0], env[1], env[2]};
 
 		for (int k = 0; k < 3; k++) {
-			int n = snprintf(env[k], sizeof env[k], "K%d_KEY=", k), len = 6 + (int)(random() % 10);
+			int n = snprintf(env[k], sizeof env[k], "K%d_KEY=", k),
+			    len = 6 + (int)(random() % 10);
 
 			for (int j = 0; j < len; j++)
 				env[k][n + j] = "ab"[random() % 2];
@@ -149,10 +158,12 @@ static void head_and_tail_are_kept(void **state)
 		if (k == 0)
 			assert_false(vx_tasklog_empty(l));
 	}
-	assert_int_equal(vx_tasklog_cut_bytes(l), written - VX_KEEP_HEAD_BYTES - VX_KEEP_TAIL_BYTES);
+	assert_int_equal(
+		vx_tasklog_cut_bytes(l), written - VX_KEEP_HEAD_BYTES - VX_KEEP_TAIL_BYTES);
 	vx_tasklog_each(l, collect, got);
 	char note[100];
-	snprintf(note, sizeof note, "[vx: %llu bytes of output are left out here", (unsigned long long)vx_tasklog_cut_bytes(l));
+	snprintf(note, sizeof note, "[vx: %llu bytes of output are left out here",
+		(unsigned long long)vx_tasklog_cut_bytes(l));
 	char *at = memmem(got[0].data + VX_KEEP_HEAD_BYTES, 200, note, strlen(note));
 	assert_non_null(at);
 	char *tail = strchr(at, '\n') + 1;
@@ -182,13 +193,15 @@ static void fill_random(struct vx_tasklog *l, size_t total)
 
 static void stored_form_replays(void **state)
 {
-	const size_t sizes[] = {0, 1, 100, 100000, VX_KEEP_HEAD_BYTES + 1000, VX_KEEP_HEAD_BYTES + VX_KEEP_TAIL_BYTES + 12345};
+	const size_t sizes[] = {0, 1, 100, 100000, VX_KEEP_HEAD_BYTES + 1000,
+		VX_KEEP_HEAD_BYTES + VX_KEEP_TAIL_BYTES + 12345};
 
 	(void)state;
 	srandom(2);
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 		struct vx_tasklog *l = vx_tasklog_new(NULL);
-		struct vx_buf stored = VX_BUF(SIZE_MAX), again = VX_BUF(SIZE_MAX), a = VX_BUF(SIZE_MAX), b = VX_BUF(SIZE_MAX);
+		struct vx_buf stored = VX_BUF(SIZE_MAX), again = VX_BUF(SIZE_MAX),
+			      a = VX_BUF(SIZE_MAX), b = VX_BUF(SIZE_MAX);
 
 		fill_random(l, sizes[k]);
 		vx_tasklog_store(l, &stored);
@@ -232,7 +245,8 @@ static void damaged_forms_are_refused(void **state)
 
 		memcpy(bad, stored.data, stored.len);
 		for (int k = 1 + (int)(random() % 3); k > 0; k--)
-			bad[(size_t)random() % (random() % 2 ? 40 : stored.len)] = (char)(random() % 3 ? random() : 0xff);
+			bad[(size_t)random() % (random() % 2 ? 40 : stored.len)] =
+				(char)(random() % 3 ? random() : 0xff);
 		vx_buf_clear(&out);
 		int r = vx_tasklog_replay(bad, stored.len, collect_all, &out);
 		assert_true(r == 0 || (r == -EBADMSG && out.len == 0));
@@ -248,8 +262,9 @@ static void damaged_forms_are_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_hidden), cmocka_unit_test(lines_and_overlaps),
-		cmocka_unit_test(streams_are_masked_apart), cmocka_unit_test(any_split_is_the_same), cmocka_unit_test(head_and_tail_are_kept),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_hidden),
+		cmocka_unit_test(lines_and_overlaps), cmocka_unit_test(streams_are_masked_apart),
+		cmocka_unit_test(any_split_is_the_same), cmocka_unit_test(head_and_tail_are_kept),
 		cmocka_unit_test(stored_form_replays), cmocka_unit_test(damaged_forms_are_refused)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

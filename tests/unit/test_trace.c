@@ -51,7 +51,8 @@ static void ended(const struct vx_core_decision *d, const struct vx_trace_task *
 }
 
 /* What the loop does: a run of the tasks in which each takes 10 ms, then 10 ms in the lane. */
-static int drive(const struct vx_core_opts *o, const struct vx_core_task *ct, const struct vx_trace_task *tasks, uint32_t n, uint32_t fails)
+static int drive(const struct vx_core_opts *o, const struct vx_core_task *ct,
+	const struct vx_trace_task *tasks, uint32_t n, uint32_t fails)
 {
 	struct vx_core_event todo[64];
 	struct vx_core_decision d;
@@ -67,15 +68,23 @@ static int drive(const struct vx_core_opts *o, const struct vx_core_task *ct, co
 			if (d.what == VX_DO_DONE)
 				ended(&d, tasks);
 			if (d.what == VX_DO_RUN) {
-				todo[last++ % 64] = (struct vx_core_event){.kind = VX_EV_STARTED, .task = d.task};
-				todo[last++ % 64] = (struct vx_core_event){.kind = VX_EV_EXITED, .task = d.task, .ok = d.task != fails, .save = true};
+				todo[last++ % 64] = (struct vx_core_event){
+					.kind = VX_EV_STARTED, .task = d.task};
+				todo[last++ % 64] = (struct vx_core_event){.kind = VX_EV_EXITED,
+					.task = d.task,
+					.ok = d.task != fails,
+					.save = true};
 			} else if (d.what == VX_DO_SAVE) {
-				todo[last++ % 64] = (struct vx_core_event){.kind = VX_EV_CAPTURED, .task = d.task};
-				todo[last++ % 64] = (struct vx_core_event){.kind = VX_EV_SETTLED, .task = d.task, .ok = true};
+				todo[last++ % 64] = (struct vx_core_event){
+					.kind = VX_EV_CAPTURED, .task = d.task};
+				todo[last++ % 64] = (struct vx_core_event){
+					.kind = VX_EV_SETTLED, .task = d.task, .ok = true};
 			} else if (d.what == VX_DO_RESTORE) {
-				todo[last++ % 64] = (struct vx_core_event){.kind = VX_EV_RESTORED, .task = d.task, .ok = true};
+				todo[last++ % 64] = (struct vx_core_event){
+					.kind = VX_EV_RESTORED, .task = d.task, .ok = true};
 			} else if (d.what == VX_DO_KEY) {
-				todo[last++ % 64] = (struct vx_core_event){.kind = VX_EV_KEYED, .task = d.task, .verdict = VX_V_MISS};
+				todo[last++ % 64] = (struct vx_core_event){
+					.kind = VX_EV_KEYED, .task = d.task, .verdict = VX_V_MISS};
 			}
 		}
 		assert_true(first < last);
@@ -90,11 +99,14 @@ static const uint32_t on_0[] = {0}, on_1_2[] = {1, 2}, on_3[] = {3};
 
 static int small_run(void)
 {
-	static const struct vx_core_task ct[] = {{.verdict = VX_V_MISS, .cpus = 1}, {.verdict = VX_V_HIT, .cpus = 1},
-		{.verdict = VX_V_LATE, .cpus = 1, .deps = on_0, .n_deps = 1}, {.group = true, .deps = on_1_2, .n_deps = 2},
+	static const struct vx_core_task ct[] = {{.verdict = VX_V_MISS, .cpus = 1},
+		{.verdict = VX_V_HIT, .cpus = 1},
+		{.verdict = VX_V_LATE, .cpus = 1, .deps = on_0, .n_deps = 1},
+		{.group = true, .deps = on_1_2, .n_deps = 2},
 		{.verdict = VX_V_NOCACHE, .cpus = 1, .deps = on_3, .n_deps = 1}};
-	static const struct vx_trace_task tasks[] = {{.id = "lib#build"}, {.id = "odd\xff<name>#build"},
-		{.id = "app#build", .deps = on_0, .n_deps = 1}, {.id = "app#all", .deps = on_1_2, .n_deps = 2, .group = true},
+	static const struct vx_trace_task tasks[] = {{.id = "lib#build"},
+		{.id = "odd\xff<name>#build"}, {.id = "app#build", .deps = on_0, .n_deps = 1},
+		{.id = "app#all", .deps = on_1_2, .n_deps = 2, .group = true},
 		{.id = "app#test", .deps = on_3, .n_deps = 1, .requested = true}};
 	struct vx_core_opts o = {.slots = 2, .restore_lane = 2, .save_lane = 2};
 
@@ -156,9 +168,11 @@ static void events_are_lines(void **state)
 		assert_true(ns >= last || strstr(seen, "phase ") == seen + 6);
 		if (strcmp(vx_json_str(vx_json_get(v, "event")), "begin") != 0)
 			last = ns;
-		if (!strcmp(vx_json_str(vx_json_get(v, "event")), "done") && !strcmp(vx_json_str(vx_json_get(v, "task")), "app#test")) {
+		if (!strcmp(vx_json_str(vx_json_get(v, "event")), "done") &&
+			!strcmp(vx_json_str(vx_json_get(v, "task")), "app#test")) {
 			assert_string_equal(vx_json_str(vx_json_get(v, "result")), "failed");
-			assert_string_equal(vx_json_str(vx_json_get(v, "status")), "exit 3, \"quoted\" </script>");
+			assert_string_equal(vx_json_str(vx_json_get(v, "status")),
+				"exit 3, \"quoted\" </script>");
 		}
 		vx_json_free(v);
 	}
@@ -191,7 +205,8 @@ static void chrome_trace(void **state)
 	small_run();
 	finish(1);
 	assert_int_equal(vx_trace_write_chrome(trace, vxt_path(dir, "profile.json"), NULL), 0);
-	struct vx_json *v = parse("profile.json", NULL, NULL), *events = vx_json_get(v, "traceEvents");
+	struct vx_json *v = parse("profile.json", NULL, NULL),
+		       *events = vx_json_get(v, "traceEvents");
 	for (size_t k = 0; k < vx_json_len(events); k++) {
 		struct vx_json *e = vx_json_at(events, k);
 		const char *ph = vx_json_str(vx_json_get(e, "ph"));
@@ -215,10 +230,13 @@ static void html_page(void **state)
 	(void)state;
 	small_run();
 	finish(1);
-	assert_int_equal(vx_trace_write_html(trace, vxt_path(dir, "report.html"), "vx run <all> & more", NULL), 0);
+	assert_int_equal(vx_trace_write_html(
+				 trace, vxt_path(dir, "report.html"), "vx run <all> & more", NULL),
+		0);
 	struct vx_json *v = parse("report.html", "const D =", ";\nconst $ =");
 	assert_int_equal(vx_json_len(vx_json_get(v, "tasks")), 5);
-	assert_string_equal(vx_json_str(vx_json_at(vx_json_at(vx_json_get(v, "tasks"), 1), 0)), "odd\xef\xbf\xbd<name>#build");
+	assert_string_equal(vx_json_str(vx_json_at(vx_json_at(vx_json_get(v, "tasks"), 1), 0)),
+		"odd\xef\xbf\xbd<name>#build");
 	assert_int_equal(vx_json_len(vx_json_get(v, "critical")), 3);
 	vx_json_free(v);
 	struct vx_buf b = VX_BUF(1 << 20);
@@ -229,7 +247,8 @@ static void html_page(void **state)
 	vx_buf_free(&b);
 	if (vxt_sh("command -v node", &out) != 0 || access("tests/unit/html_page.js", R_OK) != 0)
 		return; /* the script itself is tried where there is a node */
-	snprintf(command, sizeof command, "node tests/unit/html_page.js %s 4 'app success' 1 2>&1", vxt_path(dir, "report.html"));
+	snprintf(command, sizeof command, "node tests/unit/html_page.js %s 4 'app success' 1 2>&1",
+		vxt_path(dir, "report.html"));
 	if (vxt_sh(command, &out) != 0)
 		fail_msg("%s", out);
 }
@@ -241,10 +260,13 @@ static void markdown(void **state)
 	(void)state;
 	small_run();
 	finish(1);
-	assert_int_equal(vx_trace_write_markdown(trace, vxt_path(dir, "report.md"), "vx run", NULL), 0);
+	assert_int_equal(
+		vx_trace_write_markdown(trace, vxt_path(dir, "report.md"), "vx run", NULL), 0);
 	assert_int_equal(vx_read_file(AT_FDCWD, vxt_path(dir, "report.md"), &b), 0);
-	assert_non_null(strstr(b.data, "**failed**: 4 tasks, 3 executed, 1 from the cache, 1 failed, 0 skipped; 99ms, 1m 00s saved, critical path "));
-	assert_non_null(strstr(b.data, "| app\\#test | exit 3, \"quoted\" \\</script\\> | miss | 30ms |\n"));
+	assert_non_null(strstr(b.data,
+		"**failed**: 4 tasks, 3 executed, 1 from the cache, 1 failed, 0 skipped; 99ms, 1m 00s saved, critical path "));
+	assert_non_null(strstr(
+		b.data, "| app\\#test | exit 3, \"quoted\" \\</script\\> | miss | 30ms |\n"));
 	vx_buf_free(&b);
 }
 
@@ -265,7 +287,8 @@ static void sinks_that_fail(void **state)
 	assert_int_equal(vx_trace_finish(trace, now, &e, &err), -EIO);
 	assert_int_equal(vx_trace_write_chrome(trace, vxt_path(dir, "no/such"), &err), -ENOENT);
 	assert_int_equal(vx_trace_write_html(trace, vxt_path(dir, "empty.html"), "none", &err), 0);
-	assert_int_equal(vx_trace_write_markdown(trace, vxt_path(dir, "empty.md"), "none", &err), 0);
+	assert_int_equal(
+		vx_trace_write_markdown(trace, vxt_path(dir, "empty.md"), "none", &err), 0);
 }
 
 static void none_is_fine(void **state)
@@ -286,8 +309,8 @@ static void none_is_fine(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(events_are_lines), T(critical_path), T(chrome_trace), T(html_page), T(markdown), T(sinks_that_fail),
-		cmocka_unit_test(none_is_fine)};
+	const struct CMUnitTest tests[] = {T(events_are_lines), T(critical_path), T(chrome_trace),
+		T(html_page), T(markdown), T(sinks_that_fail), cmocka_unit_test(none_is_fine)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,10 @@ static void workspace(struct plan *p, const char *turbo)
 		"{\"name\":\"web\",\"workspaces\":[\"p/*\"],\"scripts\":{\"build\":\"root\",\"fmt\":\"fmt .\"},\"devDependencies\":{\"conf\":\"*\"}}");
 	vxt_write(p->dir, "p/web/package.json",
 		"{\"name\":\"web\",\"scripts\":{\"build\":\"next build\",\"test\":\"t\"},\"dependencies\":{\"lib\":\"*\"}}");
-	vxt_write(p->dir, "p/lib/package.json", "{\"name\":\"lib\",\"scripts\":{\"test\":\"t\"},\"dependencies\":{\"util\":\"*\"}}");
-	vxt_write(p->dir, "p/util/package.json", "{\"name\":\"util\",\"scripts\":{\"build\":\"tsc\",\"empty\":\" \"}}");
+	vxt_write(p->dir, "p/lib/package.json",
+		"{\"name\":\"lib\",\"scripts\":{\"test\":\"t\"},\"dependencies\":{\"util\":\"*\"}}");
+	vxt_write(p->dir, "p/util/package.json",
+		"{\"name\":\"util\",\"scripts\":{\"build\":\"tsc\",\"empty\":\" \"}}");
 	vxt_write(p->dir, "p/conf/package.json", "{\"name\":\"conf\"}");
 	vxt_write(p->dir, "turbo.json", turbo);
 }
@@ -43,7 +45,8 @@ static void test_tasks_and_edges(void **state)
 		"\"test\":{\"dependsOn\":[\"build\",\"//#fmt\"],\"inputs\":[\"$TURBO_DEFAULT$\",\"!README.md\",\"$TURBO_ROOT$/tsconfig.json\",\"../shared/*.ts\"]},"
 		"\"//#fmt\":{\"cache\":false},\"web#build\":{\"outputs\":[\".next/**\"]},\"gone#x\":{},\"empty\":{}}}");
 	load(&p, "test");
-	assert_true(p.ws.settings.turbo && !p.ws.settings.upfront_keys && !p.ws.settings.exclusive_outputs);
+	assert_true(p.ws.settings.turbo && !p.ws.settings.upfront_keys &&
+		    !p.ws.settings.exclusive_outputs);
 	assert_string_equal(p.ws.projects[0].name, "//");
 	assert_string_equal(p.ws.settings.concurrency, "3");
 	/* every package has every task; those without the script pass dependencies on */
@@ -77,19 +80,23 @@ static void write_member(struct plan *p, const char *name, const char *more)
 	char path[64], text[512];
 
 	snprintf(path, sizeof path, "p/%s/package.json", name);
-	snprintf(text, sizeof text, "{\"name\":\"%s\",\"scripts\":{\"build\":\"b\",\"lint\":\"l\"}%s}", name, more);
+	snprintf(text, sizeof text,
+		"{\"name\":\"%s\",\"scripts\":{\"build\":\"b\",\"lint\":\"l\"}%s}", name, more);
 	vxt_write(p->dir, path, text);
 }
 
-/* Edges as Turborepo draws them: tests/slow/turborepo.sh compares many more with the program itself. */
+/* Edges as Turborepo draws them: tests/slow/turborepo.sh compares many more with the program
+ * itself. */
 static void test_edges(void **state)
 {
 	struct plan p;
 
 	(void)state;
 	plan_open(&p);
-	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"],\"packageManager\":\"npm@10.0.0\"}");
-	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{\"dependsOn\":[\"^build\"]},\"lint\":{}}}");
+	vxt_write(p.dir, "package.json",
+		"{\"name\":\"root\",\"workspaces\":[\"p/*\"],\"packageManager\":\"npm@10.0.0\"}");
+	vxt_write(p.dir, "turbo.json",
+		"{\"tasks\":{\"build\":{\"dependsOn\":[\"^build\"]},\"lint\":{}}}");
 	write_member(&p, "b", ",\"version\":\"2.3.4\"");
 	write_member(&p, "none", "");
 	write_member(&p, "peer", ",\"peerDependencies\":{\"b\":\"*\"}");
@@ -98,9 +105,11 @@ static void test_edges(void **state)
 	write_member(&p, "any", ",\"dependencies\":{\"none\":\"*\"}");
 	write_member(&p, "file", ",\"dependencies\":{\"b\":\"file:../b\"}");
 	write_member(&p, "npm", ",\"dependencies\":{\"b\":\"npm:b@^2.0.0\"}");
-	write_member(&p, "own", ",\"dependencies\":{\"b\":\"npm:@x/b\",\"none\":\"npm:@x/b@^1.0.0\"}");
+	write_member(
+		&p, "own", ",\"dependencies\":{\"b\":\"npm:@x/b\",\"none\":\"npm:@x/b@^1.0.0\"}");
 	write_member(&p, "odd", ",\"dependencies\":{\"b\":\"x@1.0.0\"}");
-	write_member(&p, "alias", ",\"dependencies\":{\"x\":\"workspace:b@*\",\"y\":\"workspace:none@^1\"}");
+	write_member(&p, "alias",
+		",\"dependencies\":{\"x\":\"workspace:b@*\",\"y\":\"workspace:none@^1\"}");
 	load(&p, "build");
 	assert_string_equal(plan_ids(&p, "peer#build"), "");
 	assert_string_equal(plan_ids(&p, "range#build"), "b#build");
@@ -122,8 +131,10 @@ static void test_frameworks(void **state)
 	(void)state;
 	plan_open(&p);
 	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
-	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{\"env\":[\"A\"]},\"lint\":{\"env\":[\"!VITE_X\"]}}}");
-	write_member(&p, "app", ",\"dependencies\":{\"next\":\"1\"},\"devDependencies\":{\"vite\":\"1\"}");
+	vxt_write(p.dir, "turbo.json",
+		"{\"tasks\":{\"build\":{\"env\":[\"A\"]},\"lint\":{\"env\":[\"!VITE_X\"]}}}");
+	write_member(&p, "app",
+		",\"dependencies\":{\"next\":\"1\"},\"devDependencies\":{\"vite\":\"1\"}");
 	write_member(&p, "vite", ",\"devDependencies\":{\"vite\":\"1\"}");
 	write_member(&p, "peer", ",\"peerDependencies\":{\"vite\":\"1\"}");
 	write_member(&p, "solid", ",\"dependencies\":{\"solid-js\":\"1\"}");
@@ -145,7 +156,8 @@ static void test_frameworks(void **state)
 	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{}}}");
 	write_member(&p, "app", ",\"dependencies\":{\"next\":\"1\"}");
 	load(&p, "build");
-	assert_string_equal(join(plan_task(&p, "app#build")->decl->cache.env), "NEXT_PUBLIC_* NEXT_DEPLOYMENT_ID VERCEL_DEPLOYMENT_ID");
+	assert_string_equal(join(plan_task(&p, "app#build")->decl->cache.env),
+		"NEXT_PUBLIC_* NEXT_DEPLOYMENT_ID VERCEL_DEPLOYMENT_ID");
 	plan_close(&p);
 	unsetenv("VERCEL_SKEW_PROTECTION_ENABLED");
 }
@@ -164,7 +176,8 @@ static void test_global_block(void **state)
 	write_member(&p, "app", "");
 	vxt_write(p.dir, "p/app/turbo.json", "{\"extends\":[\"//\"],\"tasks\":{}}");
 	write_member(&p, "less", "");
-	vxt_write(p.dir, "p/less/turbo.json", "{\"extends\":[\"//\"],\"tasks\":{\"build\":{\"extends\":false}}}");
+	vxt_write(p.dir, "p/less/turbo.json",
+		"{\"extends\":[\"//\"],\"tasks\":{\"build\":{\"extends\":false}}}");
 	load(&p, "lint");
 	const struct vx_task_decl *t = plan_task(&p, "app#build")->decl;
 	assert_string_equal(join(t->cache.workspace_files), "a/** !a/x !a/y");
@@ -181,8 +194,9 @@ static void test_global_block(void **state)
 /* Outputs are removed before a command runs; those that would take the sources along are none. */
 static void test_outputs_of_everything(void **state)
 {
-	static const char *const lists[] = {"\"**\"", "\"./**\"", "\"*.json\"", "\"$TURBO_ROOT$/**\"", "\"package.json\",\"**\"",
-		"\"package.json\",\"dist/**\"", "\"**\",\"!package.json\",\"!turbo.json*\"", "\"dist/**\"", "\"**/dist/**\""};
+	static const char *const lists[] = {"\"**\"", "\"./**\"", "\"*.json\"",
+		"\"$TURBO_ROOT$/**\"", "\"package.json\",\"**\"", "\"package.json\",\"dist/**\"",
+		"\"**\",\"!package.json\",\"!turbo.json*\"", "\"dist/**\"", "\"**/dist/**\""};
 	struct plan p;
 
 	(void)state;
@@ -206,8 +220,9 @@ static void test_package_files(void **state)
 	struct plan p;
 
 	(void)state;
-	workspace(&p, "{\"pipeline\":{\"build\":{\"dependsOn\":[\"^build\"],\"outputs\":[\"dist/**\"],\"env\":[\"A\"],\"outputLogs\":\"new-only\"},"
-		      "\"test\":{\"persistent\":true,\"cache\":false}}}");
+	workspace(&p,
+		"{\"pipeline\":{\"build\":{\"dependsOn\":[\"^build\"],\"outputs\":[\"dist/**\"],\"env\":[\"A\"],\"outputLogs\":\"new-only\"},"
+		"\"test\":{\"persistent\":true,\"cache\":false}}}");
 	vxt_write(p.dir, "p/web/turbo.json",
 		"{\"extends\":[\"//\"],\"tags\":[\"app\"],\"tasks\":{\"build\":{\"outputs\":[\"$TURBO_EXTENDS$\",\".next/**\"],\"env\":[\"B\"]},"
 		"\"test\":{\"persistent\":false,\"cache\":true},\"own\":{}}}");
@@ -222,7 +237,8 @@ static void test_package_files(void **state)
 	assert_false(plan_task(&p, "web#test")->decl->exec.persistent);
 	assert_true(plan_task(&p, "web#test")->decl->has_cache);
 	/* lib inherits web's build; its test starts afresh */
-	assert_string_equal(join(plan_task(&p, "lib#build")->decl->cache.out_files), "dist/** .next/**");
+	assert_string_equal(
+		join(plan_task(&p, "lib#build")->decl->cache.out_files), "dist/** .next/**");
 	assert_false(plan_task(&p, "lib#test")->decl->exec.persistent);
 	assert_string_equal(plan_ids(&p, "lib#test"), "lib#build");
 	plan_graph(&p, "lib#own");
@@ -264,13 +280,17 @@ static void test_not_beside_vx(void **state)
 static const struct {
 	const char *root, *package, *says, *says_too;
 } broken[] = {
-	{"{\"tasks\":{\"build\":{\"dependOn\":[]}}}", NULL, "turbo.json: task \"build\": unknown key \"dependOn\"", "did you mean \"dependsOn\"?"},
+	{"{\"tasks\":{\"build\":{\"dependOn\":[]}}}", NULL,
+		"turbo.json: task \"build\": unknown key \"dependOn\"",
+		"did you mean \"dependsOn\"?"},
 	{"{\"tasks\":{\"build\":{\"cache\":\"no\"}}}", NULL, "cache must be true or false", ""},
 	{"{\"tasks\":{\"build\":{\"outputs\":\"dist\"}}}", NULL, "outputs must be a list", ""},
 	{"{\"tasks\":{\"build\":{\"outputs\":[\"/abs\"]}}}", NULL, "is absolute", ""},
 	{"{\"tasks\":{\"build\":{\"inputs\":[\"../../../x\"]}}}", NULL, "leaves the workspace", ""},
-	{"{\"tasks\":{\"build\":{\"inputs\":[\"$TURBO_ROOT$x\"]}}}", NULL, "must be followed by '/'", ""},
-	{"{\"tasks\":{\"build\":{\"inputs\":[\"a/$TURBO_ROOT$/x\"]}}}", NULL, "must stand at the start", ""},
+	{"{\"tasks\":{\"build\":{\"inputs\":[\"$TURBO_ROOT$x\"]}}}", NULL,
+		"must be followed by '/'", ""},
+	{"{\"tasks\":{\"build\":{\"inputs\":[\"a/$TURBO_ROOT$/x\"]}}}", NULL,
+		"must stand at the start", ""},
 	{"{\"tasks\":{\"build\":{\"env\":[\"A=B\"]}}}", NULL, "is no name of a variable", ""},
 	{"{\"tasks\":{\"build\":{\"dependsOn\":[\"$X\"]}}}", NULL, "name variables in `env`", ""},
 	{"{\"tasks\":{\"build\":{\"with\":[\"^x\"]}}}", NULL, "cannot be named by '^'", ""},
@@ -281,8 +301,10 @@ static const struct {
 	{"{\"envMode\":\"lax\"}", NULL, "envMode must be strict or loose", ""},
 	{"{\"tasks\":{}", NULL, "turbo.json:1:", ""},
 	{"{}", "{\"tasks\":{}}", "p/web/turbo.json", "\"extends\": [\"//\"]"},
-	{"{}", "{\"extends\":[\"//\"],\"tasks\":{\"web#x\":{}}}", "names its own tasks only", "p/web/turbo.json"},
-	{"{}", "{\"extends\":[\"//\",\"nobody\"],\"tasks\":{}}", "no package with a turbo.json", "nobody"},
+	{"{}", "{\"extends\":[\"//\"],\"tasks\":{\"web#x\":{}}}", "names its own tasks only",
+		"p/web/turbo.json"},
+	{"{}", "{\"extends\":[\"//\",\"nobody\"],\"tasks\":{}}", "no package with a turbo.json",
+		"nobody"},
 	{"{}", "{\"extends\":[\"//\",\"web\"],\"tasks\":{}}", "goes round in a circle", ""},
 };
 
@@ -295,7 +317,8 @@ static void test_errors(void **state)
 		if (broken[i].package)
 			vxt_write(p.dir, "p/web/turbo.json", broken[i].package);
 		if (plan_load(&p) == 0)
-			fail_msg("accepted: %s %s", broken[i].root, broken[i].package ? broken[i].package : "");
+			fail_msg("accepted: %s %s", broken[i].root,
+				broken[i].package ? broken[i].package : "");
 		plan_says(&p, broken[i].says, broken[i].says_too, NULL);
 		plan_close(&p);
 	}
@@ -324,7 +347,8 @@ static void test_single_package(void **state)
 	(void)state;
 	plan_open(&p);
 	vxt_write(p.dir, "package.json", "{\"scripts\":{\"build\":\"b\",\"lint\":\"l\"}}");
-	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{\"dependsOn\":[\"lint\"]},\"lint\":{}}}");
+	vxt_write(p.dir, "turbo.json",
+		"{\"tasks\":{\"build\":{\"dependsOn\":[\"lint\"]},\"lint\":{}}}");
 	load(&p, "build");
 	assert_string_equal(plan_ids(&p, NULL), "//#build //#lint");
 	plan_close(&p);

@@ -8,7 +8,8 @@ static void pkg(struct plan *p, const char *dir, const char *rest)
 	char path[256], text[2048];
 
 	snprintf(path, sizeof path, "%s/package.json", dir);
-	snprintf(text, sizeof text, "{\"name\":\"%s\"%s%s}", strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir, *rest ? "," : "", rest);
+	snprintf(text, sizeof text, "{\"name\":\"%s\"%s%s}",
+		strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir, *rest ? "," : "", rest);
 	vxt_write(p->dir, path, text);
 }
 
@@ -19,7 +20,8 @@ static const char *names(const struct plan *p)
 
 	out[0] = '\0';
 	for (uint32_t i = 0; i < p->ws.n_projects; i++)
-		n += (size_t)snprintf(out + n, sizeof out - n, "%s%s", n ? " " : "", p->ws.projects[i].dir);
+		n += (size_t)snprintf(
+			out + n, sizeof out - n, "%s%s", n ? " " : "", p->ws.projects[i].dir);
 	return out;
 }
 
@@ -48,7 +50,9 @@ static void test_npm_members(void **state)
 	assert_int_equal(p.ws.kind, VX_WS_NPM);
 	assert_int_equal(p.ws.root_project, 0);
 	assert_int_equal(vx_map_gets(&p.ws.by_name, "//"), 0);
-	assert_string_equal(p.ws.projects[vx_workspace_project_at(&p.ws, "packages/a/inner/src")].dir, "packages/a");
+	assert_string_equal(
+		p.ws.projects[vx_workspace_project_at(&p.ws, "packages/a/inner/src")].dir,
+		"packages/a");
 	assert_int_equal(vx_workspace_project_at(&p.ws, "elsewhere"), 0);
 	plan_close(&p);
 }
@@ -104,7 +108,8 @@ static void test_kinds(void **state)
 	vxt_write(p.dir, "bun.lock", "{}");
 	assert_int_equal(plan_load(&p), 0);
 	assert_int_equal(p.ws.kind, VX_WS_BUN);
-	vxt_write(p.dir, "package.json", "{\"name\":\"r\",\"workspaces\":[\"a\"],\"packageManager\":\"npm@10.0.0\"}");
+	vxt_write(p.dir, "package.json",
+		"{\"name\":\"r\",\"workspaces\":[\"a\"],\"packageManager\":\"npm@10.0.0\"}");
 	assert_int_equal(plan_load(&p), 0);
 	assert_int_equal(p.ws.kind, VX_WS_NPM);
 	vxt_write(p.dir, "package.json", "{\"name\":\"r\"}");
@@ -130,16 +135,19 @@ static void test_edges(void **state)
 		"\"devDependencies\":{\"linked\":\"link:../linked\",\"util\":\"*\"}");
 	pkg(&p, "p/b",
 		"\"dependencies\":{\"shared\":\"workspace:^\",\"al\":\"workspace:util@*\",\"l\":\"workspace:../linked\",\"f\":\"file:../noversion\"}");
-	pkg(&p, "p/c", "\"optionalDependencies\":{\"util\":\">=1 <2\"},\"dependencies\":{\"shared\":\"npm:shared@2.0.0\",\"linked\":\"latest\"}");
+	pkg(&p, "p/c",
+		"\"optionalDependencies\":{\"util\":\">=1 <2\"},\"dependencies\":{\"shared\":\"npm:shared@2.0.0\",\"linked\":\"latest\"}");
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_equal(plan_edges(&p, "app"), "util noversion linked");
 	assert_string_equal(plan_edges(&p, "b"), "shared util linked noversion");
 	assert_string_equal(plan_edges(&p, "c"), "shared linked util");
 
 	/* pnpm 9 and later link only what says workspace:, unless told otherwise */
-	vxt_write(p.dir, "pnpm-workspace.yaml", "packages: ['p/*']\ncatalog:\n  util: ^1.0.0\ncatalogs:\n  old:\n    shared: ^1.0.0\n");
+	vxt_write(p.dir, "pnpm-workspace.yaml",
+		"packages: ['p/*']\ncatalog:\n  util: ^1.0.0\ncatalogs:\n  old:\n    shared: ^1.0.0\n");
 	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"packageManager\":\"pnpm@10.1.0\"}");
-	pkg(&p, "p/c", "\"dependencies\":{\"util\":\"catalog:\",\"shared\":\"catalog:old\",\"s2\":\"npm:shared@^2\"}");
+	pkg(&p, "p/c",
+		"\"dependencies\":{\"util\":\"catalog:\",\"shared\":\"catalog:old\",\"s2\":\"npm:shared@^2\"}");
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_equal(plan_edges(&p, "app"), "linked");
 	assert_string_equal(plan_edges(&p, "b"), "shared util linked noversion");
@@ -165,7 +173,8 @@ static void test_yarn_transparent(void **state)
 
 	(void)state;
 	plan_open(&p);
-	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"],\"packageManager\":\"yarn@4.0.0\"}");
+	vxt_write(p.dir, "package.json",
+		"{\"name\":\"root\",\"workspaces\":[\"p/*\"],\"packageManager\":\"yarn@4.0.0\"}");
 	pkg(&p, "p/a", "\"version\":\"1.0.0\"");
 	pkg(&p, "p/b", "\"dependencies\":{\"a\":\"npm:^1.0.0\"}");
 	assert_int_equal(plan_load(&p), 0);
@@ -193,7 +202,8 @@ static void test_peers(void **state)
 	pkg(&p, "p/core", "\"devDependencies\":{\"plugin\":\"*\"}");
 	pkg(&p, "p/plugin", "\"peerDependencies\":{\"core\":\"*\",\"base\":\"*\"}");
 	pkg(&p, "p/base", "");
-	/* two peers of each other: the first in project order stands, the second would close a cycle */
+	/* two peers of each other: the first in project order stands, the second would close a
+	 * cycle */
 	pkg(&p, "p/x", "\"peerDependencies\":{\"y\":\"*\"}");
 	pkg(&p, "p/y", "\"peerDependencies\":{\"z\":\"*\"}");
 	pkg(&p, "p/z", "\"peerDependencies\":{\"x\":\"*\"}");
@@ -260,7 +270,8 @@ static void test_broken_manifests(void **state)
 		plan_load(&p);
 		plan_says(&p, "p/a/package.json", cases[i].says, NULL);
 	}
-	vxt_write(p.dir, "p/a/package.json", "\xef\xbb\xbf{\r\n  \"name\": \"a\",\r\n \"scripts\": {\"x\": \"y\", \"//\": null}\r\n}\r\n");
+	vxt_write(p.dir, "p/a/package.json",
+		"\xef\xbb\xbf{\r\n  \"name\": \"a\",\r\n \"scripts\": {\"x\": \"y\", \"//\": null}\r\n}\r\n");
 	assert_int_equal(plan_load(&p), 0);
 	assert_int_equal(p.ws.projects[1].n_scripts, 1);
 	plan_close(&p);
@@ -283,7 +294,8 @@ static void test_hostile(void **state)
 	assert_int_equal(symlink("a", vxt_path(p.dir, "p/alias")), 0);
 	assert_int_equal(plan_load(&p), 0);
 	assert_string_equal(names(&p), ". p/a");
-	/* a link to where no pattern reaches: the member goes by the path that its files are known by */
+	/* a link to where no pattern reaches: the member goes by the path that its files are known
+	 * by */
 	pkg(&p, "elsewhere/out", "");
 	assert_int_equal(symlink("../elsewhere/out", vxt_path(p.dir, "p/out")), 0);
 	assert_int_equal(plan_load(&p), 0);
@@ -351,7 +363,8 @@ static void test_find(void **state)
 
 	(void)state;
 	plan_open(&p);
-	vxt_write(p.dir, "ws/package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\",\"!p/no\"]}");
+	vxt_write(
+		p.dir, "ws/package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\",\"!p/no\"]}");
 	pkg(&p, "ws/p/a", "");
 	pkg(&p, "ws/p/no", "");
 	pkg(&p, "ws/lone", "");
@@ -394,11 +407,18 @@ static void test_facts(void **state)
 	vx_facts_use(NULL);
 	assert_false(f.unstable);
 	for (uint32_t i = 0; i < f.n; i++) {
-		file = file || (f.v[i].kind == VX_SEEN_FILE && strcmp(f.v[i].path, vxt_path(p.dir, "p/a/vx.json")) == 0 && f.v[i].st.size == 2);
-		dir = dir || (f.v[i].kind == VX_SEEN_DIR && strcmp(f.v[i].path, vxt_path(p.dir, "p")) == 0);
-		names = names || (f.v[i].kind == VX_SEEN_NAMES && strcmp(f.v[i].path, vxt_path(p.dir, "p/a")) == 0 &&
-					 f.v[i].names == (VX_HAS_PACKAGE_JSON | VX_HAS_VX_JSON) && f.v[i].st.ino);
-		absent = absent || (f.v[i].kind == VX_SEEN_ABSENT && strcmp(f.v[i].path, vxt_path(p.dir, "pnpm-workspace.yaml")) == 0);
+		file = file || (f.v[i].kind == VX_SEEN_FILE &&
+				       strcmp(f.v[i].path, vxt_path(p.dir, "p/a/vx.json")) == 0 &&
+				       f.v[i].st.size == 2);
+		dir = dir || (f.v[i].kind == VX_SEEN_DIR &&
+				     strcmp(f.v[i].path, vxt_path(p.dir, "p")) == 0);
+		names = names || (f.v[i].kind == VX_SEEN_NAMES &&
+					 strcmp(f.v[i].path, vxt_path(p.dir, "p/a")) == 0 &&
+					 f.v[i].names == (VX_HAS_PACKAGE_JSON | VX_HAS_VX_JSON) &&
+					 f.v[i].st.ino);
+		absent = absent ||
+			 (f.v[i].kind == VX_SEEN_ABSENT &&
+				 strcmp(f.v[i].path, vxt_path(p.dir, "pnpm-workspace.yaml")) == 0);
 	}
 	assert_true(file && dir && names && absent);
 	uint32_t n = f.n;

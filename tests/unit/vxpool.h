@@ -1,4 +1,5 @@
-/* For tests that run a pool: the test program is its own fork server. Include after vxtest.h; main() begins with vxp_main(argc, argv). */
+/* For tests that run a pool: the test program is its own fork server. Include after vxtest.h;
+ * main() begins with vxp_main(argc, argv). */
 #ifndef VXPOOL_H
 #define VXPOOL_H
 
@@ -22,7 +23,9 @@ VXT_UNUSED static void vxp_main(int argc, char **argv)
 		exit(vx_forkserver_main(argc, argv));
 	if (argc > 1 && strcmp(argv[1], "-boxhost") == 0)
 		exit(vx_boxhost_main(argc, argv));
-	prctl(PR_SET_CHILD_SUBREAPER, 1); /* what gets away from a scheduler under test comes to the test, and no further: vxp_end_all */
+	/* what gets away from a scheduler under test comes to the test, and no further:
+	 * vxp_end_all */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 /* What one task came to. */
@@ -164,8 +167,10 @@ VXT_UNUSED static int vxp_alive(const char *word)
 	return found;
 }
 
-/* Cleans up after a failure: everything below this program, schedulers under test included. Killing one by one what a look at /proc shows would end those
- * who sweep, and leave what they would have swept: something whose every generation starts the next is never in the list that is being worked on. */
+/* Cleans up after a failure: everything below this program, schedulers under test included. Killing
+ * one by one what a look at /proc shows would end those who sweep, and leave what they would have
+ * swept: something whose every generation starts the next is never in the list that is being worked
+ * on. */
 VXT_UNUSED static void vxp_end_all(void)
 {
 	vx_tree_end(NULL, NULL, NULL, 0, 10000);

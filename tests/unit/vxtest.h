@@ -1,6 +1,8 @@
-/* What every unit test includes: cmocka with the headers it wants first, and a few helpers. Header-only, since each test is a program of its own.
+/* What every unit test includes: cmocka with the headers it wants first, and a few helpers.
+ * Header-only, since each test is a program of its own.
  *
- * The helpers fail the running test themselves. Directories made by vxt_tmpdir are the test's to remove, by vxt_rm. */
+ * The helpers fail the running test themselves. Directories made by vxt_tmpdir are the test's to
+ * remove, by vxt_rm. */
 #ifndef VXTEST_H
 #define VXTEST_H
 
@@ -26,7 +28,8 @@
 
 #define VXT_UNUSED __attribute__((unused))
 
-/* main() of a test that runs probes, configurations that are programs, or vx_spawn_capture with `keep` begins with this: it is its own keeper. */
+/* main() of a test that runs probes, configurations that are programs, or vx_spawn_capture with
+ * `keep` begins with this: it is its own keeper. */
 VXT_UNUSED static void vxt_keeper(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "-keeper") == 0)
@@ -88,7 +91,8 @@ VXT_UNUSED static void vxt_write(const char *dir, const char *name, const char *
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Runs `sh -c command`, keeps what it prints (static, at most 64 KiB) and returns its exit status, or 128 + the signal. */
+/* Runs `sh -c command`, keeps what it prints (static, at most 64 KiB) and returns its exit status,
+ * or 128 + the signal. */
 VXT_UNUSED static int vxt_sh(const char *command, const char **ret_out)
 {
 	static char out[64 << 10];

@@ -53,7 +53,8 @@ static void forget(struct host *h)
 {
 	vx_buf_free(&h->at.complaints);
 	vx_arena_free(&h->at.arena);
-	h->at = (struct attempt){.pidfd = -1, .control = -1, .errors = -1, .places = PLACE_SET_INIT};
+	h->at = (struct attempt){
+		.pidfd = -1, .control = -1, .errors = -1, .places = PLACE_SET_INIT};
 }
 
 static void refuse(struct host *h, const struct vx_err *err)
@@ -61,7 +62,8 @@ static void refuse(struct host *h, const struct vx_err *err)
 	clean_up(h, NULL);
 	h->at.done.end = VX_END_REFUSED;
 	h->at.done.text[0] = '\0';
-	snprintf(h->at.done.text, sizeof h->at.done.text, "%s%s%s%s", err->what, err->fix[0] ? " (" : "", err->fix, err->fix[0] ? ")" : "");
+	snprintf(h->at.done.text, sizeof h->at.done.text, "%s%s%s%s", err->what,
+		err->fix[0] ? " (" : "", err->fix, err->fix[0] ? ")" : "");
 	answer(h, VX_BOX_REFUSED);
 	forget(h);
 }
@@ -75,11 +77,15 @@ static int read_request(struct host *h, int fd, const char **ret_record_dir, str
 		r = -EBADMSG;
 	if (r == 0) {
 		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		r = p == MAP_FAILED ? -errno : box_request_decode(p, (size_t)st.st_size, &h->at.arena, &h->at.r, ret_record_dir);
+		r = p == MAP_FAILED ? -errno
+				    : box_request_decode(p, (size_t)st.st_size, &h->at.arena,
+					      &h->at.r, ret_record_dir);
 		if (p != MAP_FAILED)
 			munmap(p, (size_t)st.st_size);
 	}
-	return r < 0 ? vx_err_set(err, r, "sandbox: the request did not arrive whole: %s", vx_strerror(r)) : 0;
+	return r < 0 ? vx_err_set(err, r, "sandbox: the request did not arrive whole: %s",
+			       vx_strerror(r))
+		     : 0;
 }
 
 /* What of /proc root's uid could write is bound read-only over itself, before everything else. */
@@ -122,11 +128,13 @@ void attempt_begin(struct host *h, int fds[BOX_MAX_FDS])
 		fds[i] = vx_close(fds[i]); /* the pipes' ends are the sandbox's now */
 	if (r < 0)
 		refuse(h, &err);
-	else if (!h->plain && tree_prepare(&h->base, &a->r, &a->tree, &a->build_err) < 0) /* while bwrap starts */
+	else if (!h->plain && tree_prepare(&h->base, &a->r, &a->tree, &a->build_err) <
+				      0) /* while bwrap starts */
 		vx_pidfd_signal(a->pidfd, SIGKILL);
 }
 
-/* Is `pid` where bubblewrap was to put it? One that is none, a wrapper that only executes its last arguments, would leave the command unconfined. */
+/* Is `pid` where bubblewrap was to put it? One that is none, a wrapper that only executes its last
+ * arguments, would leave the command unconfined. */
 static int check_namespaces(struct host *h, pid_t pid, struct vx_err *err)
 {
 	static const char *const names[] = {"pid", "mnt", "ipc", "uts", "net"};
@@ -141,11 +149,13 @@ static int check_namespaces(struct host *h, pid_t pid, struct vx_err *err)
 		if (r == 0 && stat(path, &its) < 0)
 			r = -errno;
 		if (r < 0)
-			return vx_err_set(
-				err, r, "sandbox: cannot look at the %s namespace that %s has made: %s", names[i], h->bwrap, vx_strerror(r));
+			return vx_err_set(err, r,
+				"sandbox: cannot look at the %s namespace that %s has made: %s",
+				names[i], h->bwrap, vx_strerror(r));
 		if (own.st_dev == its.st_dev && own.st_ino == its.st_ino)
-			return vx_err_set(
-				err, -ENOTSUP, "sandbox: %s has not set the command apart (%s): it is no bubblewrap that works", h->bwrap, names[i]);
+			return vx_err_set(err, -ENOTSUP,
+				"sandbox: %s has not set the command apart (%s): it is no bubblewrap that works",
+				h->bwrap, names[i]);
 	}
 	return 0;
 }
@@ -158,7 +168,8 @@ static void ready(struct host *h, pid_t pid)
 
 	if (a->build_err.code || a->ready)
 		return;
-	if (check_namespaces(h, pid, &a->build_err) < 0 || (!h->plain && tree_attach(&h->base, &a->tree, pid, &a->build_err) < 0)) {
+	if (check_namespaces(h, pid, &a->build_err) < 0 ||
+		(!h->plain && tree_attach(&h->base, &a->tree, pid, &a->build_err) < 0)) {
 		vx_pidfd_signal(a->pidfd, SIGKILL);
 		return;
 	}
@@ -195,7 +206,10 @@ static ssize_t receive(int sock, struct vx_init_msg *ret, pid_t *ret_pid)
 		char space[CMSG_SPACE(sizeof(struct ucred))];
 	} c;
 	struct iovec v = {.iov_base = ret, .iov_len = sizeof *ret};
-	struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof c.space};
+	struct msghdr h = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = c.space,
+		.msg_controllen = sizeof c.space};
 	ssize_t n = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	*ret_pid = 0;
@@ -240,8 +254,9 @@ void attempt_errors(struct host *h)
 
 static const char *step_text(int32_t step)
 {
-	static const char *const text[] = {"start", "prepare", "read its orders for", "start a process for", "make a session for",
-		"enter the directory of", "execute", "check the binds for"};
+	static const char *const text[] = {"start", "prepare", "read its orders for",
+		"start a process for", "make a session for", "enter the directory of", "execute",
+		"check the binds for"};
 
 	return step > 0 && step < (int32_t)(sizeof text / sizeof *text) ? text[step] : text[0];
 }
@@ -255,7 +270,8 @@ static void judge(struct attempt *a)
 	d->end_ns = a->last.kind ? a->last.ns : vx_now_ns();
 	if (a->last.kind == VX_INIT_FAILED) {
 		d->end = VX_END_SPAWN;
-		snprintf(line, sizeof line, "sandbox: cannot %s the command: %s", step_text(a->last.step), vx_strerror(a->last.error));
+		snprintf(line, sizeof line, "sandbox: cannot %s the command: %s",
+			step_text(a->last.step), vx_strerror(a->last.error));
 		add_text(a, line);
 	} else if (a->last.kind == VX_INIT_EXITED) {
 		int s = a->last.status;
@@ -270,8 +286,10 @@ static void judge(struct attempt *a)
 	}
 }
 
-/* bwrap has ended or is about to. Its child waits for its parent's word before it asks to die with it: where bwrap was killed in between, nobody else would ever
- * end that. What bwrap left behind became ours when it ended, so that without a child there is nothing left: the common case, told by two calls. */
+/* bwrap has ended or is about to. Its child waits for its parent's word before it asks to die with
+ * it: where bwrap was killed in between, nobody else would ever end that. What bwrap left behind
+ * became ours when it ended, so that without a child there is nothing left: the common case, told
+ * by two calls. */
 static void reap_all(struct host *h)
 {
 	pid_t p;
@@ -300,7 +318,8 @@ void attempt_end(struct host *h)
 		if (a->complaints.len == before.len)
 			break;
 	}
-	/* bwrap's own process has ended. What it ran, should that be alive, loses its control socket and its parent, and dies: pid 1, and all with it. */
+	/* bwrap's own process has ended. What it ran, should that be alive, loses its control
+	 * socket and its parent, and dies: pid 1, and all with it. */
 	a->control = vx_close(a->control);
 	reap_all(h);
 	if (a->build_err.code && !a->killed) {
@@ -313,10 +332,14 @@ void attempt_end(struct host *h)
 		struct vx_err err = {0};
 		const char *text = vx_buf_str(&a->complaints);
 		if (a->last.kind == VX_INIT_FAILED && a->last.step >= VX_INIT_STEP_PIDNS)
-			vx_err_set(&err, -ENOTSUP, "sandbox: %s has not %s: it is no bubblewrap that works", h->bwrap,
-				a->last.step == VX_INIT_STEP_PIDNS ? "set the command apart (pid)" : "filtered the command's system calls");
+			vx_err_set(&err, -ENOTSUP,
+				"sandbox: %s has not %s: it is no bubblewrap that works", h->bwrap,
+				a->last.step == VX_INIT_STEP_PIDNS
+					? "set the command apart (pid)"
+					: "filtered the command's system calls");
 		else
-			vx_err_set(&err, -EIO, "sandbox: bubblewrap could not set it up: %.*s", *text ? (int)strcspn(text, "\n") : 24,
+			vx_err_set(&err, -EIO, "sandbox: bubblewrap could not set it up: %.*s",
+				*text ? (int)strcspn(text, "\n") : 24,
 				*text ? text : "it ended without a word.");
 		refuse(h, &err);
 		vx_buf_free(&lines);
@@ -347,7 +370,8 @@ void attempt_signal(struct host *h, int sig)
 		return;
 	if (sig == SIGKILL) {
 		a->killed = true;
-		vx_pidfd_signal(a->pidfd, SIGKILL); /* --die-with-parent: pid 1 and everything inside go with it */
+		/* --die-with-parent: pid 1 and everything inside go with it */
+		vx_pidfd_signal(a->pidfd, SIGKILL);
 	} else if (!a->ready) {
 		a->early |= sig > 0 && sig <= 64 ? 1ULL << (sig - 1) : 0;
 	} else if (a->control >= 0) {

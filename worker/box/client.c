@@ -26,7 +26,8 @@
 #include <unistd.h>
 
 #define HANDSHAKE_MS 20000
-#define END_MS 2000          /* for a host to end its attempt and sweep; whoever waits for us waits less */
+/* for a host to end its attempt and sweep; whoever waits for us waits less */
+#define END_MS 2000
 #define NOT_FOUND_STATUS 127 /* of a shell that did not find a command */
 #define MAX_MAP_LINES 340    /* what the kernel takes */
 
@@ -35,11 +36,15 @@ struct vx_box {
 	int sock, pidfd;
 	pid_t pid;
 	bool busy, arming;
-	bool fell_back;                       /* to a host without namespaces of its own */
-	uint32_t less;                        /* VX_DONE_* of the attempt under way: how it falls short */
-	enum { UNKNOWN, WHOLE, WEAKER } proc; /* whether a /proc can be mounted; asked only for tasks that accept one that is not their own */
-	char *record_dir;                     /* of the attempt under way */
-	struct vx_arena withheld;             /* of the attempt under way, when packages are withheld from it: */
+	bool fell_back; /* to a host without namespaces of its own */
+	/* VX_DONE_* of the attempt under way: how it falls short */
+	uint32_t less;
+	/* whether a /proc can be mounted; asked only for tasks that accept one that is not their
+	 * own */
+	enum { UNKNOWN, WHOLE, WEAKER } proc;
+	char *record_dir; /* of the attempt under way */
+	/* of the attempt under way, when packages are withheld from it: */
+	struct vx_arena withheld;
 	const struct vx_withheld *withheld_v;
 	uint32_t n_withheld;
 	const char *program, *path_var, *project, *cwd;
@@ -68,7 +73,8 @@ pid_t vx_box_pid(const struct vx_box *b)
 	return b->pid;
 }
 
-/* Ends the host. It sweeps when its socket ends; what it cannot sweep, because it is dead, its record lets us sweep. */
+/* Ends the host. It sweeps when its socket ends; what it cannot sweep, because it is dead, its
+ * record lets us sweep. */
 static void end_host(struct vx_box *b, bool patient)
 {
 	b->sock = vx_close(b->sock);
@@ -114,7 +120,8 @@ static int write_proc(pid_t pid, const char *name, const char *text, size_t n)
 	return r;
 }
 
-/* The identity of everything that our own namespace maps: "inside outside count" becomes "inside inside count". */
+/* The identity of everything that our own namespace maps: "inside outside count" becomes "inside
+ * inside count". */
 static int write_identity(pid_t pid, const char *name)
 {
 	struct vx_buf own = VX_BUF(1 << 16), map = VX_BUF(1 << 16);
@@ -124,7 +131,9 @@ static int write_identity(pid_t pid, const char *name)
 
 	snprintf(path, sizeof path, "/proc/self/%s", name);
 	int r = vx_read_file(AT_FDCWD, path, &own);
-	for (const char *s = vx_buf_str(&own); r >= 0 && sscanf(s, "%lu %lu %lu%n", &inside, &outside, &count, &used) == 3 && lines < MAX_MAP_LINES;
+	for (const char *s = vx_buf_str(&own);
+		r >= 0 && sscanf(s, "%lu %lu %lu%n", &inside, &outside, &count, &used) == 3 &&
+		lines < MAX_MAP_LINES;
 		lines++) {
 		vx_buf_printf(&map, "%lu %lu %lu\n", inside, inside, count);
 		s += used;
@@ -182,7 +191,8 @@ static int check_bwrap(struct vx_box *b, struct vx_err *err)
 	s.envp = envp;
 	r = vx_spawn_capture(&s, &out, NULL, HANDSHAKE_MS, -1, &status);
 	if (r < 0)
-		vx_err_set(err, r, "sandbox not available: cannot run %s: %s", b->opts.bwrap_path, vx_strerror(r));
+		vx_err_set(err, r, "sandbox not available: cannot run %s: %s", b->opts.bwrap_path,
+			vx_strerror(r));
 	else
 		r = verdict_bwrap_version(vx_buf_str(&out), err);
 	vx_buf_free(&out);
@@ -191,7 +201,8 @@ static int check_bwrap(struct vx_box *b, struct vx_err *err)
 
 static int spawn_host(struct vx_box *b, bool plain)
 {
-	const char *const argv[] = {"vx", "-boxhost", b->opts.bwrap_path, plain ? "plain" : "own", NULL};
+	const char *const argv[] = {
+		"vx", "-boxhost", b->opts.bwrap_path, plain ? "plain" : "own", NULL};
 	int pair[2], self = vx_pidfd_open(getpid());
 	struct vx_spawn s = VX_SPAWN_INIT;
 
@@ -202,7 +213,8 @@ static int spawn_host(struct vx_box *b, bool plain)
 		vx_close(self);
 		return e;
 	}
-	struct vx_spawn_fd fds[] = {{pair[1], BOX_FD_SOCKET}, {self, BOX_FD_WORKER}, {b->opts.init_fd, BOX_FD_INIT}, {2, 2}};
+	struct vx_spawn_fd fds[] = {{pair[1], BOX_FD_SOCKET}, {self, BOX_FD_WORKER},
+		{b->opts.init_fd, BOX_FD_INIT}, {2, 2}};
 	s.path = "/proc/self/exe";
 	s.argv = argv;
 	s.cwd = "/";
@@ -249,7 +261,8 @@ static int try_host(struct vx_box *b, bool plain, enum box_step *ret_step, struc
 	return r;
 }
 
-/* vx-init must be a file that can be executed: what bubblewrap says of one that cannot names a descriptor, not the file. */
+/* vx-init must be a file that can be executed: what bubblewrap says of one that cannot names a
+ * descriptor, not the file. */
 static int check_init(const struct vx_box *b, struct vx_err *err)
 {
 	char path[VX_MAX_PATH], link[64];
@@ -261,12 +274,15 @@ static int check_init(const struct vx_box *b, struct vx_err *err)
 			"sandbox not available: vx-init is missing: neither beside vx nor in ../libexec/vx is there a file of that name");
 		return vx_err_fix(err, "install vx whole, by make install");
 	}
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && faccessat(fd, "", X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0)
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		faccessat(fd, "", X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0)
 		return 0;
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
 	if (vx_readlink(AT_FDCWD, link, path, sizeof path) < 0)
 		snprintf(path, sizeof path, "vx-init");
-	vx_err_set(err, -EACCES, "sandbox not available: vx-init is missing: %s is not a file that can be executed", path);
+	vx_err_set(err, -EACCES,
+		"sandbox not available: vx-init is missing: %s is not a file that can be executed",
+		path);
 	return vx_err_fix(err, "install vx whole, by make install, or: chmod 755 %s", path);
 }
 
@@ -285,10 +301,12 @@ static int ensure_host(struct vx_box *b, struct vx_err *err)
 		return -ENOTSUP;
 	if (!f.seccomp)
 		return verdict(&f, BOX_STEP_SECCOMP, -EINVAL, NULL, err);
-	const char *wish = getenv("VX_SANDBOX_BACKEND"); /* "plain": bubblewrap makes every mount itself */
+	const char *wish =
+		getenv("VX_SANDBOX_BACKEND"); /* "plain": bubblewrap makes every mount itself */
 	bool plain = wish && !strcmp(wish, "plain");
 	int r = try_host(b, plain, &step, &m);
-	if (r < 0 && !plain && f.apparmor_restricts == 1) /* bubblewrap may have a profile of its own */
+	if (r < 0 && !plain &&
+		f.apparmor_restricts == 1) /* bubblewrap may have a profile of its own */
 		b->fell_back = (r = try_host(b, true, &step, &m)) == 0;
 	return r < 0 ? verdict(&f, step, r, m.done.text, err) : 0;
 }
@@ -323,8 +341,10 @@ static struct vx_strs merge_env(struct vx_arena *a, struct vx_strs env, struct v
 			kept &= !same_name(env.v[i], over.v[k]);
 		if (!kept)
 			continue;
-		if (same_name(env.v[i], "TMP") || same_name(env.v[i], "TEMP")) /* they mean what TMPDIR means */
-			vx_strlist_add(&out, a, same_name(env.v[i], "TMP") ? "TMP=/tmp" : "TEMP=/tmp");
+		if (same_name(env.v[i], "TMP") ||
+			same_name(env.v[i], "TEMP")) /* they mean what TMPDIR means */
+			vx_strlist_add(
+				&out, a, same_name(env.v[i], "TMP") ? "TMP=/tmp" : "TEMP=/tmp");
 		else
 			vx_strlist_add(&out, a, env.v[i]);
 	}
@@ -346,7 +366,8 @@ static void put_u64(struct vx_buf *b, size_t at, uint64_t v)
 	memcpy(b->data + at, &v, sizeof v); /* this machine's own order: vx-init is built for it */
 }
 
-/* vx/initproto.h. One word stays free before argv, for the shell that runs a script without "#!". */
+/* vx/initproto.h. One word stays free before argv, for the shell that runs a script without
+ * "#!". */
 static int payload_fd(struct vx_strs argv, struct vx_strs env, const char *cwd)
 {
 	struct vx_buf b = VX_BUF(64U << 20);
@@ -398,8 +419,8 @@ static int request_fd(const struct vx_sbx_request *q, const char *record_dir)
 	return r < 0 ? r : fd;
 }
 
-static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const char *record_dir, struct vx_strs argv, struct vx_strs env, int in,
-	int out, int errfd, struct vx_err *err)
+static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const char *record_dir,
+	struct vx_strs argv, struct vx_strs env, int in, int out, int errfd, struct vx_err *err)
 {
 	struct box_msg m = {.kind = BOX_RUN};
 	int own_in = in < 0 ? vx_open(AT_FDCWD, "/dev/null", O_RDONLY, 0) : -1;
@@ -415,7 +436,8 @@ static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const cha
 	vx_close(payload);
 	vx_close(own_in);
 	if (r < 0)
-		return vx_err_set(err, r, "sandbox: cannot hand the task to the box host: %s", vx_strerror(r));
+		return vx_err_set(err, r, "sandbox: cannot hand the task to the box host: %s",
+			vx_strerror(r));
 	free(b->record_dir);
 	b->record_dir = q->n_placeholders ? vx_xstrdup(record_dir) : NULL;
 	b->busy = true;
@@ -425,7 +447,8 @@ static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const cha
 
 static void say(struct vx_done *d, const struct vx_err *err)
 {
-	snprintf(d->text, sizeof d->text, "%s%s%s%s", err->what, err->fix[0] ? " (" : "", err->fix, err->fix[0] ? ")" : "");
+	snprintf(d->text, sizeof d->text, "%s%s%s%s", err->what, err->fix[0] ? " (" : "", err->fix,
+		err->fix[0] ? ")" : "");
 }
 
 /* The probe's own end, as a verdict. */
@@ -440,34 +463,40 @@ static void armed(struct vx_box *b, struct vx_done *d, enum vx_box_kind *kind)
 		return;
 	verdict_read_facts("", &f);
 	if (check_bwrap(b, &err) == 0 && verdict_bwrap_text(&f, d->text, &err) == 0)
-		verdict(&f, BOX_STEP_SPAWN, -EIO, d->text[0] ? d->text : "the probe's command did not run", &err);
+		verdict(&f, BOX_STEP_SPAWN, -EIO,
+			d->text[0] ? d->text : "the probe's command did not run", &err);
 	d->end = VX_END_REFUSED;
 	say(d, &err);
 }
 
-/* bubblewrap's own words about the machine, where they are known, become the verdict that they are. */
+/* bubblewrap's own words about the machine, where they are known, become the verdict that they
+ * are. */
 static void explain(struct vx_box *b, struct vx_done *d)
 {
 	struct verdict_facts f;
 	struct vx_err err = {0};
 
 	verdict_read_facts("", &f);
-	if (strstr(d->text, "bubblewrap") && (check_bwrap(b, &err) < 0 || verdict_bwrap_text(&f, d->text, &err) < 0))
+	if (strstr(d->text, "bubblewrap") &&
+		(check_bwrap(b, &err) < 0 || verdict_bwrap_text(&f, d->text, &err) < 0))
 		say(d, &err);
 }
 
 /* What it takes to say at the end why the command was not found. */
-static void remember_withheld(struct vx_box *b, const struct vx_sbx_request *q, const struct vx_task_desc *d)
+static void remember_withheld(
+	struct vx_box *b, const struct vx_sbx_request *q, const struct vx_task_desc *d)
 {
 	struct vx_arena *a = &b->withheld;
-	const char *program = q->n_withheld ? withheld_program(a, d->argv) : NULL, *path = env_get(d->env, "PATH");
+	const char *program = q->n_withheld ? withheld_program(a, d->argv) : NULL,
+		   *path = env_get(d->env, "PATH");
 
 	b->n_withheld = program ? q->n_withheld : 0;
 	if (!b->n_withheld)
 		return;
 	struct vx_withheld *v = vx_arena_array(a, q->n_withheld, sizeof *v);
 	for (uint32_t i = 0; i < q->n_withheld; i++)
-		v[i] = (struct vx_withheld){vx_arena_strdup(a, q->withheld[i].link), vx_arena_strdup(a, q->withheld[i].target),
+		v[i] = (struct vx_withheld){vx_arena_strdup(a, q->withheld[i].link),
+			vx_arena_strdup(a, q->withheld[i].target),
 			q->withheld[i].package ? vx_arena_strdup(a, q->withheld[i].package) : NULL};
 	b->withheld_v = v;
 	b->program = vx_arena_strdup(a, program);
@@ -478,12 +507,15 @@ static void remember_withheld(struct vx_box *b, const struct vx_sbx_request *q, 
 
 static void explain_withheld(struct vx_box *b, struct vx_done *d)
 {
-	bool missing = d->end == VX_END_SPAWN || (d->end == VX_END_EXIT && d->code == NOT_FOUND_STATUS);
+	bool missing =
+		d->end == VX_END_SPAWN || (d->end == VX_END_EXIT && d->code == NOT_FOUND_STATUS);
 	size_t n = strlen(d->text);
 
 	if (b->n_withheld && missing) {
 		const char *path = withheld_find(&b->withheld, b->program, b->path_var, b->cwd);
-		const char *line = path ? withheld_line(&b->withheld, b->withheld_v, b->n_withheld, b->project, path) : NULL;
+		const char *line = path ? withheld_line(&b->withheld, b->withheld_v, b->n_withheld,
+						  b->project, path)
+					: NULL;
 		if (line)
 			snprintf(d->text + n, sizeof d->text - n, "%s%s", n ? "\n" : "", line);
 	}
@@ -540,18 +572,35 @@ int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *re
 static int start_probe(struct vx_box *b, bool weaker, struct vx_err *err)
 {
 	static const struct vx_mount mounts[] = {
-		{.kind = VX_MNT_TMPFS, .why = VX_WHY_BASE, .target = "/tmp", .writable = true, .source_is_dir = true, .mode = 01777},
-		{.kind = VX_MNT_TMPFS, .why = VX_WHY_BASE, .target = "/dev/shm", .writable = true, .source_is_dir = true, .mode = 01777},
+		{.kind = VX_MNT_TMPFS,
+			.why = VX_WHY_BASE,
+			.target = "/tmp",
+			.writable = true,
+			.source_is_dir = true,
+			.mode = 01777},
+		{.kind = VX_MNT_TMPFS,
+			.why = VX_WHY_BASE,
+			.target = "/dev/shm",
+			.writable = true,
+			.source_is_dir = true,
+			.mode = 01777},
 	};
-	static const char *const argv[] = {"/bin/sh", "-c", ":"}, *const env[] = {"PATH=/usr/bin:/bin"};
-	struct vx_sbx_request q = {.mounts = mounts, .n_mounts = 2, .wall = "/", .cwd = "/", .no_unix = true, .weaker = weaker};
+	static const char *const argv[] = {"/bin/sh", "-c", ":"}, *const env[] = {
+									  "PATH=/usr/bin:/bin"};
+	struct vx_sbx_request q = {.mounts = mounts,
+		.n_mounts = 2,
+		.wall = "/",
+		.cwd = "/",
+		.no_unix = true,
+		.weaker = weaker};
 
 	if (b->busy)
 		return vx_err_set(err, -EBUSY, "sandbox: the box host is running another task");
 	int r = ensure_host(b, err);
 	int null = r < 0 ? -1 : vx_open(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	if (r == 0)
-		r = hand_over(b, &q, "/", (struct vx_strs){argv, 3}, (struct vx_strs){env, 1}, null, null, null, err);
+		r = hand_over(b, &q, "/", (struct vx_strs){argv, 3}, (struct vx_strs){env, 1}, null,
+			null, null, err);
 	vx_close(null);
 	b->arming = r == 0;
 	return r;
@@ -568,13 +617,15 @@ static int probe(struct vx_box *b, bool weaker, struct vx_err *err)
 		struct pollfd p = {.fd = b->sock, .events = POLLIN};
 		if (poll(&p, 1, HANDSHAKE_MS) == 0) {
 			end_host(b, false);
-			return vx_err_set(err, -ETIMEDOUT, "sandbox not available: the probe did not end");
+			return vx_err_set(
+				err, -ETIMEDOUT, "sandbox not available: the probe did not end");
 		}
 	}
 	return r < 0 ? r : d.end == VX_END_EXIT ? 0 : vx_err_set(err, -ENOTSUP, "%s", d.text);
 }
 
-/* A task that accepts the host's /proc gets it only where it cannot have its own: a probe that fails for another reason is no leave. */
+/* A task that accepts the host's /proc gets it only where it cannot have its own: a probe that
+ * fails for another reason is no leave. */
 static int choose_proc(struct vx_box *b, struct vx_sbx_request *q, struct vx_err *err)
 {
 	if (!q->weaker)
@@ -582,7 +633,8 @@ static int choose_proc(struct vx_box *b, struct vx_sbx_request *q, struct vx_err
 	int r = 0;
 	if (b->proc == UNKNOWN && (r = probe(b, false, err)) == 0)
 		b->proc = WHOLE;
-	else if (b->proc == UNKNOWN && strstr(err->what, VERDICT_NO_PROC) && (r = probe(b, true, err)) == 0)
+	else if (b->proc == UNKNOWN && strstr(err->what, VERDICT_NO_PROC) &&
+		 (r = probe(b, true, err)) == 0)
 		b->proc = WEAKER;
 	q->weaker = b->proc == WEAKER;
 	return r;
@@ -596,7 +648,8 @@ int vx_box_arm(struct vx_box *b, bool weaker, struct vx_err *err)
 	return r < 0 ? r : start_probe(b, q.weaker, err);
 }
 
-int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd, struct vx_err *err)
+int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int out_fd, int err_fd,
+	struct vx_err *err)
 {
 	struct vx_arena a = {0};
 	struct vx_sbx_facts facts = vx_sbx_real_facts();
@@ -612,7 +665,8 @@ int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int 
 	if (r == 0)
 		r = choose_proc(b, &q, err);
 	if (r == 0)
-		r = hand_over(b, &q, d->sandbox.record_dir, d->argv, merge_env(&a, d->env, q.env), in_fd, out_fd, err_fd, err);
+		r = hand_over(b, &q, d->sandbox.record_dir, d->argv, merge_env(&a, d->env, q.env),
+			in_fd, out_fd, err_fd, err);
 	b->n_join = 0;
 	if (r == 0)
 		remember_withheld(b, &q, d);

@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const anywhere[] = {".bashrc", ".zshrc", ".profile", ".gitconfig", ".mcp.json", ".vscode", ".idea"};
-/* Inside a .git (gitrepository-layout(5)): `commondir` would lead git to another config, `modules` and `worktrees` hold configs and hooks of their own. */
-static const char *const in_git[] = {"config", "config.worktree", "hooks", "commondir", "modules", "worktrees"};
+static const char *const anywhere[] = {
+	".bashrc", ".zshrc", ".profile", ".gitconfig", ".mcp.json", ".vscode", ".idea"};
+/* Inside a .git (gitrepository-layout(5)): `commondir` would lead git to another config, `modules`
+ * and `worktrees` hold configs and hooks of their own. */
+static const char *const in_git[] = {
+	"config", "config.worktree", "hooks", "commondir", "modules", "worktrees"};
 enum { GIT_CONFIGS = 2 }; /* the first two: what gitConfig permits */
 
 static bool is_in_git(const char *name, size_t n, bool git_config)
@@ -73,12 +76,14 @@ bool deny_look(void *search, const char *dir, const char *name, enum vx_fact_typ
 static int refuse_link(struct sbx_work *w, const char *path, const char *grant)
 {
 	vx_err_set(w->err, -EPERM,
-		"sandbox: allow.write \"%s\" holds %s, which no task may change and which is a symbolic link: a link cannot be protected", grant,
-		path);
-	return vx_err_fix(w->err, "replace the link by what it names, or grant a narrower directory");
+		"sandbox: allow.write \"%s\" holds %s, which no task may change and which is a symbolic link: a link cannot be protected",
+		grant, path);
+	return vx_err_fix(
+		w->err, "replace the link by what it names, or grant a narrower directory");
 }
 
-/* Every directory between grant and bind is bound on itself, once: a mount point cannot be renamed. */
+/* Every directory between grant and bind is bound on itself, once: a mount point cannot be
+ * renamed. */
 static int bind_between(struct sbx_work *w, const struct sbx_bind *b, const char *path)
 {
 	const char *rest = vx_path_below(path, b->path), *slash = rest ? strchr(rest, '/') : NULL;
@@ -88,7 +93,8 @@ static int bind_between(struct sbx_work *w, const struct sbx_bind *b, const char
 		if (vx_map_puts(&w->bound_dirs, at, 0))
 			sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, at, b->grant, true, true);
 		if (w->n_mounts > VX_MAX_MOUNTS)
-			return vx_err_set(w->err, -E2BIG, "sandbox: allow.write \"%s\" holds more that no task may change than VX_MAX_MOUNTS (%u)",
+			return vx_err_set(w->err, -E2BIG,
+				"sandbox: allow.write \"%s\" holds more that no task may change than VX_MAX_MOUNTS (%u)",
 				b->grant, VX_MAX_MOUNTS);
 	}
 	return 0;
@@ -99,7 +105,8 @@ static int by_path(const void *a, const void *b)
 	return sbx_path_order(((const struct denied *)a)->path, ((const struct denied *)b)->path);
 }
 
-/* One write grant: what is there of those names is bound read-only; after the attempt the grant is looked through again. */
+/* One write grant: what is there of those names is bound read-only; after the attempt the grant is
+ * looked through again. */
 int sbx_denies(struct sbx_work *w, const struct sbx_bind *b)
 {
 	struct deny_search s = {.a = w->a, .git_config = w->s->decl.git_config};
@@ -108,9 +115,14 @@ int sbx_denies(struct sbx_work *w, const struct sbx_bind *b)
 		return 0;
 	int r = w->f->walk(w->f->self, b->path, deny_look, &s);
 	if (r < 0) {
-		vx_err_set(w->err, r, "sandbox: allow.write \"%s\": not all of %s can be looked through for what no task may change: %s", b->grant,
-			b->path, r == -EFBIG ? "it holds more than VX_MAX_FILES" : vx_strerror(r));
-		return vx_err_fix(w->err, r == -EACCES ? "make its directories readable: chmod -R u+rX %s" : "grant a narrower directory", b->path);
+		vx_err_set(w->err, r,
+			"sandbox: allow.write \"%s\": not all of %s can be looked through for what no task may change: %s",
+			b->grant, b->path,
+			r == -EFBIG ? "it holds more than VX_MAX_FILES" : vx_strerror(r));
+		return vx_err_fix(w->err,
+			r == -EACCES ? "make its directories readable: chmod -R u+rX %s"
+				     : "grant a narrower directory",
+			b->path);
 	}
 	vx_strlist_add(&w->deny_in, w->a, b->path);
 	if (s.n)
@@ -119,7 +131,8 @@ int sbx_denies(struct sbx_work *w, const struct sbx_bind *b)
 		if (s.v[i].type == VX_FACT_LINK)
 			return refuse_link(w, s.v[i].path, b->grant);
 		r = bind_between(w, b, s.v[i].path);
-		sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, s.v[i].path, b->grant, false, s.v[i].type == VX_FACT_DIR);
+		sbx_mount(w, VX_MNT_BIND, VX_WHY_DENY, s.v[i].path, b->grant, false,
+			s.v[i].type == VX_FACT_DIR);
 		vx_strlist_add(&w->deny_known, w->a, s.v[i].path);
 	}
 	return r;

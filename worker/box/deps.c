@@ -1,4 +1,5 @@
-/* The one grant made for a task: node_modules of the project and of the root, and the workspace packages that they link to. */
+/* The one grant made for a task: node_modules of the project and of the root, and the workspace
+ * packages that they link to. */
 #include "resolve.h"
 
 #include <errno.h>
@@ -42,8 +43,8 @@ static int one_link(struct sbx_work *w, const char *link)
 		return 0;
 	const struct vx_sbx_package *k = package_at(w, p.path);
 	if (w->s->narrow && !(k && k->keyed)) {
-		*SBX_PUSH(w, w->withheld, w->n_withheld, w->cap_withheld) =
-			(struct vx_withheld){.link = link, .target = p.path, .package = k ? k->name : NULL};
+		*SBX_PUSH(w, w->withheld, w->n_withheld, w->cap_withheld) = (struct vx_withheld){
+			.link = link, .target = p.path, .package = k ? k->name : NULL};
 		return 0;
 	}
 	return sbx_add_bind(w, &w->reads, p.path, link, VX_WHY_DEPENDENCY, p.type == VX_FACT_DIR);
@@ -87,11 +88,13 @@ int sbx_dependencies(struct sbx_work *w)
 		if (i && vx_streq(top[0], top[1]))
 			break;
 		r = sbx_follow(w, vx_path_join(w->a, top[i], "node_modules"), &p);
-		if (r < 0 || p.type != VX_FACT_DIR || sbx_wall_over(w, p.path) || vx_path_within(w->project, p.path))
+		if (r < 0 || p.type != VX_FACT_DIR || sbx_wall_over(w, p.path) ||
+			vx_path_within(w->project, p.path))
 			continue;
 		dir[i] = p.path;
 		if (!sbx_covered(&w->reads, p.path))
-			r = sbx_add_bind(w, &w->reads, p.path, "node_modules", VX_WHY_DEPENDENCY, true);
+			r = sbx_add_bind(
+				w, &w->reads, p.path, "node_modules", VX_WHY_DEPENDENCY, true);
 	}
 	for (int i = 0; i < 2 && r == 0; i++)
 		if (dir[i])

@@ -17,7 +17,8 @@
 
 #define FACT_FILE_BYTES 4096 /* a worktree's .git, a commondir */
 
-static int real_lstat(void *self, const char *path, enum vx_fact_type *ret_type, uid_t *ret_uid, mode_t *ret_mode)
+static int real_lstat(
+	void *self, const char *path, enum vx_fact_type *ret_type, uid_t *ret_uid, mode_t *ret_mode)
 {
 	struct stat st;
 
@@ -28,7 +29,10 @@ static int real_lstat(void *self, const char *path, enum vx_fact_type *ret_type,
 		*ret_type = VX_FACT_NONE;
 		return 0;
 	}
-	*ret_type = S_ISREG(st.st_mode) ? VX_FACT_FILE : S_ISDIR(st.st_mode) ? VX_FACT_DIR : S_ISLNK(st.st_mode) ? VX_FACT_LINK : VX_FACT_OTHER;
+	*ret_type = S_ISREG(st.st_mode)   ? VX_FACT_FILE
+		    : S_ISDIR(st.st_mode) ? VX_FACT_DIR
+		    : S_ISLNK(st.st_mode) ? VX_FACT_LINK
+					  : VX_FACT_OTHER;
 	*ret_uid = st.st_uid;
 	*ret_mode = st.st_mode & 07777;
 	return 0;
@@ -85,7 +89,9 @@ static int real_readfile(void *self, const char *path, struct vx_arena *a, char 
 	return r < 0 ? r : 0;
 }
 
-static int real_walk(void *self, const char *dir, bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type), void *arg)
+static int real_walk(void *self, const char *dir,
+	bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type),
+	void *arg)
 {
 	(void)self;
 	return deny_walk(AT_FDCWD, dir, false, look, arg);

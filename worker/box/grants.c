@@ -17,7 +17,8 @@ void *sbx_grow(struct vx_arena *a, const void *old, uint32_t n, uint32_t *cap, s
 
 void sbx_skeleton(struct sbx_work *w, const char *path, const char *link_target)
 {
-	*SBX_PUSH(w, w->skeleton, w->n_skeleton, w->cap_skeleton) = (struct vx_skeleton){.path = path, .link_target = link_target};
+	*SBX_PUSH(w, w->skeleton, w->n_skeleton, w->cap_skeleton) =
+		(struct vx_skeleton){.path = path, .link_target = link_target};
 }
 
 int sbx_lstat(struct sbx_work *w, const char *path, struct sbx_place *ret)
@@ -28,12 +29,14 @@ int sbx_lstat(struct sbx_work *w, const char *path, struct sbx_place *ret)
 	if (r == -EACCES || r == -ENOTDIR || r == -ENOENT || r == -ELOOP)
 		p.type = VX_FACT_NONE;
 	else if (r < 0)
-		return vx_err_set(w->err, r, "sandbox: cannot look at %s: %s", path, vx_strerror(r));
+		return vx_err_set(
+			w->err, r, "sandbox: cannot look at %s: %s", path, vx_strerror(r));
 	*ret = p;
 	return 0;
 }
 
-/* Normal form, absolute, without links but perhaps in `rest`: the classical walk, one component at a time. */
+/* Normal form, absolute, without links but perhaps in `rest`: the classical walk, one component at
+ * a time. */
 static int follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 {
 	const char *at = "/", *rest = path + 1;
@@ -42,16 +45,20 @@ static int follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 
 	while (*rest) {
 		size_t n = strcspn(rest, "/");
-		const char *name = vx_arena_strndup(w->a, rest, n), *after = rest + n + (rest[n] == '/');
+		const char *name = vx_arena_strndup(w->a, rest, n),
+			   *after = rest + n + (rest[n] == '/');
 		const char *here = vx_path_join(w->a, at, name);
 
 		rest = after;
-		if (p.type == VX_FACT_DIR && vx_map_gets(&w->known_dirs, here) != VX_MAP_NONE && *rest) {
+		if (p.type == VX_FACT_DIR && vx_map_gets(&w->known_dirs, here) != VX_MAP_NONE &&
+			*rest) {
 			at = here;
 			continue;
 		}
 		if (p.type != VX_FACT_DIR) { /* nothing there: the rest is taken as it is spelled */
-			p = (struct sbx_place){.path = vx_path_join(w->a, here, rest), .type = VX_FACT_NONE, .dangling = links > 0};
+			p = (struct sbx_place){.path = vx_path_join(w->a, here, rest),
+				.type = VX_FACT_NONE,
+				.dangling = links > 0};
 			break;
 		}
 		int r = sbx_lstat(w, here, &p);
@@ -60,10 +67,12 @@ static int follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 		if (p.type == VX_FACT_LINK) {
 			char *to = NULL;
 			if (++links > VX_SBX_MAX_LINKS)
-				return vx_err_set(w->err, -ELOOP, "sandbox: too many levels of symbolic links in %s", path);
+				return vx_err_set(w->err, -ELOOP,
+					"sandbox: too many levels of symbolic links in %s", path);
 			r = w->f->readlink(w->f->self, here, w->a, &to);
 			if (r < 0)
-				return vx_err_set(w->err, r, "sandbox: cannot read the link %s: %s", here, vx_strerror(r));
+				return vx_err_set(w->err, r, "sandbox: cannot read the link %s: %s",
+					here, vx_strerror(r));
 			if (vx_path_within(here, w->s->root) || vx_path_within(here, w->tmp))
 				sbx_skeleton(w, here, to);
 			rest = vx_path_join(w->a, vx_path_join(w->a, at, to), rest) + 1;
@@ -85,11 +94,14 @@ static int follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 int sbx_follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 {
 	if (strlen(path) >= VX_MAX_PATH)
-		return vx_err_set(w->err, -ENAMETOOLONG, "sandbox: a path is longer than VX_MAX_PATH (%u): %.200s...", VX_MAX_PATH, path);
+		return vx_err_set(w->err, -ENAMETOOLONG,
+			"sandbox: a path is longer than VX_MAX_PATH (%u): %.200s...", VX_MAX_PATH,
+			path);
 	return follow(w, vx_path_norm(w->a, path), ret);
 }
 
-/* `*` and `?` stay inside a component; everything else is literal. `?` takes a whole UTF-8 character, or one byte of what is none. */
+/* `*` and `?` stay inside a component; everything else is literal. `?` takes a whole UTF-8
+ * character, or one byte of what is none. */
 bool sbx_glob_match(const char *p, const char *s)
 {
 	const char *star = NULL, *again = NULL;
@@ -132,7 +144,8 @@ int sbx_parse_grant(struct sbx_work *w, const char *field, const char *text, str
 	if (t[0] == '~' && (t[1] == '/' || !t[1])) {
 		base = w->s->home;
 		if (!base || !*base)
-			return vx_err_set(w->err, -EINVAL, "sandbox: %s \"%s\" needs HOME, which is not set", field, text);
+			return vx_err_set(w->err, -EINVAL,
+				"sandbox: %s \"%s\" needs HOME, which is not set", field, text);
 		t += 1 + (t[1] == '/');
 	}
 	while (t[fixed]) { /* whole components before the first wildcard */
@@ -154,19 +167,26 @@ int sbx_parse_grant(struct sbx_work *w, const char *field, const char *text, str
 	return 0;
 }
 
-int sbx_left_project(struct sbx_work *w, const char *field, const struct sbx_grant *g, const struct sbx_place *p)
+int sbx_left_project(
+	struct sbx_work *w, const char *field, const struct sbx_grant *g, const struct sbx_place *p)
 {
 	if (!g->inside || vx_path_within(p->path, w->project))
 		return 0;
-	vx_err_set(w->err, -EPERM, "sandbox: %s \"%s\" leaves the project through a symbolic link, to %s", field, g->text, p->path);
+	vx_err_set(w->err, -EPERM,
+		"sandbox: %s \"%s\" leaves the project through a symbolic link, to %s", field,
+		g->text, p->path);
 	return vx_err_fix(w->err, "grant that path itself, if the task may touch it");
 }
 
-int sbx_add_bind(struct sbx_work *w, struct sbx_binds *b, const char *path, const char *grant, enum vx_mount_why why, bool is_dir)
+int sbx_add_bind(struct sbx_work *w, struct sbx_binds *b, const char *path, const char *grant,
+	enum vx_mount_why why, bool is_dir)
 {
 	if (b->n >= VX_MAX_MOUNTS)
-		return vx_err_set(w->err, -E2BIG, "sandbox: \"%s\" needs more mounts than VX_MAX_MOUNTS (%u)", grant ? grant : path, VX_MAX_MOUNTS);
-	*SBX_PUSH(w, b->v, b->n, b->cap) = (struct sbx_bind){.path = path, .grant = grant, .why = why, .is_dir = is_dir};
+		return vx_err_set(w->err, -E2BIG,
+			"sandbox: \"%s\" needs more mounts than VX_MAX_MOUNTS (%u)",
+			grant ? grant : path, VX_MAX_MOUNTS);
+	*SBX_PUSH(w, b->v, b->n, b->cap) =
+		(struct sbx_bind){.path = path, .grant = grant, .why = why, .is_dir = is_dir};
 	return 0;
 }
 
@@ -178,7 +198,8 @@ bool sbx_covered(const struct sbx_binds *b, const char *path)
 	return false;
 }
 
-/* Binds a directory in pieces, so that a wall inside it leaves no trace: its entries one by one, in a directory of our own. */
+/* Binds a directory in pieces, so that a wall inside it leaves no trace: its entries one by one, in
+ * a directory of our own. */
 static int cut_around(struct sbx_work *w, const char *dir, const char *grant)
 {
 	struct vx_strs names = {0};
@@ -187,7 +208,8 @@ static int cut_around(struct sbx_work *w, const char *dir, const char *grant)
 	if (r == -EACCES || r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return vx_err_set(w->err, r, "sandbox: cannot list %s for allow.read \"%s\": %s", dir, grant, vx_strerror(r));
+		return vx_err_set(w->err, r, "sandbox: cannot list %s for allow.read \"%s\": %s",
+			dir, grant, vx_strerror(r));
 	sbx_skeleton(w, dir, NULL);
 	for (uint32_t i = 0; i < names.n && r == 0; i++) {
 		const char *path = vx_path_join(w->a, dir, names.v[i]);
@@ -220,7 +242,8 @@ int sbx_add_read(struct sbx_work *w, const char *path, enum vx_fact_type type, c
 static int expand(struct sbx_work *w, const char *dir, const char *pattern, const char *grant)
 {
 	size_t n = strcspn(pattern, "/");
-	const char *comp = vx_arena_strndup(w->a, pattern, n), *next = pattern + n + strspn(pattern + n, "/");
+	const char *comp = vx_arena_strndup(w->a, pattern, n),
+		   *next = pattern + n + strspn(pattern + n, "/");
 	bool any_depth = vx_streq(comp, "**");
 	struct vx_strs names = {0};
 
@@ -233,7 +256,8 @@ static int expand(struct sbx_work *w, const char *dir, const char *pattern, cons
 	if (r == -EACCES || r == -ENOENT || r == -ENOTDIR)
 		return 0;
 	if (r < 0)
-		return vx_err_set(w->err, r, "sandbox: cannot list %s for allow.read \"%s\": %s", dir, grant, vx_strerror(r));
+		return vx_err_set(w->err, r, "sandbox: cannot list %s for allow.read \"%s\": %s",
+			dir, grant, vx_strerror(r));
 	for (uint32_t i = 0; i < names.n; i++) {
 		struct sbx_place p = {0};
 		if (!any_depth && !sbx_glob_match(comp, names.v[i]))
@@ -244,7 +268,8 @@ static int expand(struct sbx_work *w, const char *dir, const char *pattern, cons
 		r = sbx_lstat(w, path, &p);
 		if (r < 0)
 			return r;
-		if (!*next || (p.type == VX_FACT_DIR && !any_depth && (vx_streq(next, "**") || vx_streq(next, "**/*"))))
+		if (!*next || (p.type == VX_FACT_DIR && !any_depth &&
+				      (vx_streq(next, "**") || vx_streq(next, "**/*"))))
 			r = sbx_add_read(w, path, p.type, grant);
 		else if (p.type == VX_FACT_DIR)
 			r = expand(w, path, any_depth ? pattern : next, grant);
@@ -258,11 +283,14 @@ int sbx_expand(struct sbx_work *w, const struct sbx_grant *g, const char *dir)
 {
 	for (const char *p = g->pattern; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
 		if (vx_starts_with(p, "..") && (p[2] == '/' || !p[2]))
-			return vx_err_set(w->err, -EINVAL, "sandbox: allow.read \"%s\" has a \"..\" after a wildcard", g->text);
+			return vx_err_set(w->err, -EINVAL,
+				"sandbox: allow.read \"%s\" has a \"..\" after a wildcard",
+				g->text);
 	return expand(w, dir, g->pattern, g->text);
 }
 
-/* A grant of .git where that is a file (a worktree, a submodule): the directories that it leads to come along. */
+/* A grant of .git where that is a file (a worktree, a submodule): the directories that it leads to
+ * come along. */
 static int read_git(struct sbx_work *w, const struct sbx_place *p, const char *grant)
 {
 	int r = sbx_add_bind(w, &w->reads, p->path, grant, VX_WHY_READ, p->type == VX_FACT_DIR);
@@ -292,7 +320,9 @@ static int read_one(struct sbx_work *w, const char *text)
 		return r;
 	const struct sbx_wall *wall = sbx_wall_over(w, p.path);
 	if (wall && wall->kind != SBX_WALL_GIT)
-		return vx_err_set(w->err, -EPERM, "sandbox: allow.read \"%s\" names %s, which no task may see", text, wall->path);
+		return vx_err_set(w->err, -EPERM,
+			"sandbox: allow.read \"%s\" names %s, which no task may see", text,
+			wall->path);
 	if (g.pattern)
 		return p.type == VX_FACT_DIR ? sbx_expand(w, &g, p.path) : 0;
 	if (wall && vx_streq(wall->path, p.path))
@@ -308,23 +338,26 @@ int sbx_read_grants(struct sbx_work *w)
 	for (int pass = 0; pass < 2 && r == 0; pass++)
 		for (uint32_t i = 0; i < w->s->decl.read.n && r == 0; i++) {
 			const char *t = w->s->decl.read.v[i];
-			bool git = vx_streq(t, ".git") || vx_ends_with(t, "/.git") || vx_ends_with(t, ".git/") || vx_ends_with(t, ".git/**");
+			bool git = vx_streq(t, ".git") || vx_ends_with(t, "/.git") ||
+				   vx_ends_with(t, ".git/") || vx_ends_with(t, ".git/**");
 			if (git == (pass == 0))
 				r = read_one(w, t);
 		}
 	return r;
 }
 
-static void place(struct sbx_work *w, const char *path, const char *grant, bool is_dir, bool outside)
+static void place(
+	struct sbx_work *w, const char *path, const char *grant, bool is_dir, bool outside)
 {
 	for (uint32_t i = 0; i < w->n_places; i++)
 		if (vx_streq(w->places[i].path, path))
 			return;
-	*SBX_PUSH(w, w->places, w->n_places, w->cap_places) =
-		(struct vx_placeholder){.path = path, .grant = grant, .is_dir = is_dir, .outside = outside};
+	*SBX_PUSH(w, w->places, w->n_places, w->cap_places) = (struct vx_placeholder){
+		.path = path, .grant = grant, .is_dir = is_dir, .outside = outside};
 }
 
-/* What a write grant needs on the host so that there is something to bind. Parents come before children. */
+/* What a write grant needs on the host so that there is something to bind. Parents come before
+ * children. */
 static int make_places(struct sbx_work *w, const struct sbx_grant *g, const char *path)
 {
 	struct vx_strlist missing = {0};
@@ -339,14 +372,18 @@ static int make_places(struct sbx_work *w, const struct sbx_grant *g, const char
 		if (p.type == VX_FACT_DIR)
 			break;
 		if (p.type != VX_FACT_NONE)
-			return vx_err_set(w->err, -ENOTDIR, "sandbox: allow.write \"%s\": %s is not a directory", g->text, dir);
+			return vx_err_set(w->err, -ENOTDIR,
+				"sandbox: allow.write \"%s\": %s is not a directory", g->text, dir);
 		vx_strlist_add(&missing, w->a, dir);
 	}
 	if (!g->inside && !g->as_dir) {
 		if (missing.n)
-			vx_err_set(w->err, -ENOENT, "sandbox: allow.write \"%s\": the directory %s does not exist", g->text, missing.v[0]);
+			vx_err_set(w->err, -ENOENT,
+				"sandbox: allow.write \"%s\": the directory %s does not exist",
+				g->text, missing.v[0]);
 		else
-			vx_err_set(w->err, -ENOENT, "sandbox: allow.write \"%s\": outside the project no file is created, and %s does not exist",
+			vx_err_set(w->err, -ENOENT,
+				"sandbox: allow.write \"%s\": outside the project no file is created, and %s does not exist",
 				g->text, path);
 		return vx_err_fix(w->err, "create it, or grant a directory: end it with '/'");
 	}
@@ -361,8 +398,9 @@ static int refuse_owner(struct sbx_work *w, const struct sbx_grant *g, const str
 {
 	if (w->f->uid != 0 || p->uid == 0 || p->type == VX_FACT_NONE || (p->mode & 0002))
 		return 0;
-	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\": %s belongs to user %u, and root without capabilities cannot write it", g->text,
-		p->path, (unsigned)p->uid);
+	vx_err_set(w->err, -EPERM,
+		"sandbox: allow.write \"%s\": %s belongs to user %u, and root without capabilities cannot write it",
+		g->text, p->path, (unsigned)p->uid);
 	return vx_err_fix(w->err, "run vx as user %u, or chown it to root", (unsigned)p->uid);
 }
 
@@ -384,13 +422,16 @@ static int write_one(struct sbx_work *w, const char *text)
 		return r;
 	if (p.type == VX_FACT_NONE) {
 		r = sbx_lstat(w, g.lexical, &own);
-		if (r < 0 || own.type == VX_FACT_LINK) /* a dangling link is left alone: there is nothing to bind */
+		if (r < 0 || own.type == VX_FACT_LINK) /* a dangling link is left alone: there is
+							  nothing to bind */
 			return r;
 		r = make_places(w, &g, p.path);
-		return r < 0 ? r : sbx_add_bind(w, &w->writes, p.path, text, VX_WHY_WRITE, g.as_dir);
+		return r < 0 ? r
+			     : sbx_add_bind(w, &w->writes, p.path, text, VX_WHY_WRITE, g.as_dir);
 	}
 	if (g.as_dir && p.type != VX_FACT_DIR)
-		return vx_err_set(w->err, -ENOTDIR, "sandbox: allow.write \"%s\": %s is not a directory", text, p.path);
+		return vx_err_set(w->err, -ENOTDIR,
+			"sandbox: allow.write \"%s\": %s is not a directory", text, p.path);
 	return sbx_add_bind(w, &w->writes, p.path, text, VX_WHY_WRITE, p.type == VX_FACT_DIR);
 }
 

@@ -1,4 +1,5 @@
-/* The box host's life: it makes itself a place to work in, serves one task at a time, and goes when its worker goes. */
+/* The box host's life: it makes itself a place to work in, serves one task at a time, and goes when
+ * its worker goes. */
 #include "host.h"
 
 #include "vx/err.h"
@@ -16,7 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-__attribute__((noreturn)) static void broken(struct host *h, enum box_step step, int error, const struct vx_err *err)
+__attribute__((noreturn)) static void broken(
+	struct host *h, enum box_step step, int error, const struct vx_err *err)
 {
 	struct box_msg m = {.kind = BOX_BROKEN, .step = step, .error = error};
 
@@ -26,7 +28,8 @@ __attribute__((noreturn)) static void broken(struct host *h, enum box_step step,
 	_exit(1);
 }
 
-/* Namespaces of our own. The worker writes the id maps: a full range cannot be written from inside. */
+/* Namespaces of our own. The worker writes the id maps: a full range cannot be written from
+ * inside. */
 static void enter_namespaces(struct host *h)
 {
 	struct box_msg m = {.kind = BOX_UNSHARED};
@@ -35,7 +38,8 @@ static void enter_namespaces(struct host *h)
 
 	if (unshare(CLONE_NEWUSER) < 0)
 		m.error = -errno;
-	if (box_send(h->sock, &m, NULL, 0) < 0 || box_recv(h->sock, 0, &m, fds) != 1 || m.kind != BOX_MAPPED)
+	if (box_send(h->sock, &m, NULL, 0) < 0 || box_recv(h->sock, 0, &m, fds) != 1 ||
+		m.kind != BOX_MAPPED)
 		_exit(1);
 	if (unshare(CLONE_NEWNS) < 0)
 		broken(h, BOX_STEP_MOUNTNS, -errno, NULL);
@@ -84,8 +88,10 @@ static void from_worker(struct host *h)
 __attribute__((noreturn)) static void serve(struct host *h)
 {
 	for (;;) {
-		struct pollfd p[5] = {{.fd = h->worker, .events = POLLIN}, {.fd = h->sock, .events = POLLIN}, {.fd = h->at.pidfd, .events = POLLIN},
-			{.fd = h->at.control, .events = POLLIN}, {.fd = h->at.errors, .events = POLLIN}};
+		struct pollfd p[5] = {{.fd = h->worker, .events = POLLIN},
+			{.fd = h->sock, .events = POLLIN}, {.fd = h->at.pidfd, .events = POLLIN},
+			{.fd = h->at.control, .events = POLLIN},
+			{.fd = h->at.errors, .events = POLLIN}};
 
 		if (poll(p, 5, -1) < 0 && errno != EINTR)
 			_exit(1);
@@ -107,7 +113,12 @@ __attribute__((noreturn)) static void serve(struct host *h)
 /* vx -boxhost BWRAP own|plain, with BOX_FD_* open. */
 int vx_boxhost_main(int argc, char **argv)
 {
-	struct host h = {.sock = BOX_FD_SOCKET, .worker = BOX_FD_WORKER, .init = BOX_FD_INIT, .base = TREE_BASE_INIT, .root_fd = -1, .newer_fd = -1};
+	struct host h = {.sock = BOX_FD_SOCKET,
+		.worker = BOX_FD_WORKER,
+		.init = BOX_FD_INIT,
+		.base = TREE_BASE_INIT,
+		.root_fd = -1,
+		.newer_fd = -1};
 
 	if (argc != 4)
 		return 1;

@@ -1,5 +1,6 @@
-/* The box host, in three files: host.c (its life: namespaces, the loop, the end), attempt.c (one task: placeholders, tree, supervision, verdict) and
- * launch.c (the bubblewrap backend: arguments, descriptors, filters). See vx/box.h for its place, wire.h for its messages. */
+/* The box host, in three files: host.c (its life: namespaces, the loop, the end), attempt.c (one
+ * task: placeholders, tree, supervision, verdict) and launch.c (the bubblewrap backend: arguments,
+ * descriptors, filters). See vx/box.h for its place, wire.h for its messages. */
 #ifndef VX_BOX_HOST_H
 #define VX_BOX_HOST_H
 
@@ -28,7 +29,8 @@ struct attempt {
 	bool killed;    /* SIGKILL was asked for */
 	uint64_t early; /* signals that came before it was ready, bit per signal */
 	struct tree tree;
-	struct vx_err build_err; /* code 0: none. Why the mounts could not be made, after bwrap had started */
+	/* code 0: none. Why the mounts could not be made, after bwrap had started */
+	struct vx_err build_err;
 	struct vx_init_msg last; /* FAILED or EXITED; kind 0: neither */
 	struct vx_done done;
 	struct vx_buf complaints;
@@ -52,17 +54,20 @@ struct host {
 };
 
 /* attempt.c */
-void attempt_begin(struct host *h, int fds[BOX_MAX_FDS]); /* takes the descriptors; answers the worker itself when it refuses */
-void attempt_control(struct host *h);                     /* vx-init has spoken */
-void attempt_errors(struct host *h);                      /* bubblewrap has complained */
-void attempt_end(struct host *h);                         /* bwrap has ended: reaps, sweeps, answers */
+/* takes the descriptors; answers the worker itself when it refuses */
+void attempt_begin(struct host *h, int fds[BOX_MAX_FDS]);
+void attempt_control(struct host *h); /* vx-init has spoken */
+void attempt_errors(struct host *h);  /* bubblewrap has complained */
+/* bwrap has ended: reaps, sweeps, answers */
+void attempt_end(struct host *h);
 void attempt_signal(struct host *h, int sig);
 void attempt_abandon(struct host *h); /* the worker is dead: kills, reaps, sweeps */
 
 /* launch.c */
 int launch(struct host *h, const int fds[BOX_MAX_FDS], struct vx_err *err);
 int launch_find_covers(struct host *h);
-int launch_filter(struct host *h, struct box_seccomp o, struct vx_err *err); /* descriptor of the rules, kept */
+/* descriptor of the rules, kept */
+int launch_filter(struct host *h, struct box_seccomp o, struct vx_err *err);
 /* plain.c: the whole request as bubblewrap's own arguments */
 int plain_args(struct host *h, struct vx_buf *args, struct vx_err *err);
 int plain_checks(struct host *h, struct vx_err *err); /* a memfd for VX_INIT_FD_CHECKS */

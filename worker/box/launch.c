@@ -1,4 +1,5 @@
-/* The bubblewrap backend. bwrap gets a clean environment, its options by descriptor, and vx-init as what it runs; vx-init gets the rest. */
+/* The bubblewrap backend. bwrap gets a clean environment, its options by descriptor, and vx-init as
+ * what it runs; vx-init gets the rest. */
 #include "host.h"
 
 #include "vx/err.h"
@@ -35,7 +36,8 @@ static bool writable_below(int dir, const char *name, int depth)
 	}
 	while (!found && (e = readdir(d))) {
 		struct stat st;
-		if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (e->d_name[0] == '.' ||
+			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISREG(st.st_mode))
 			found = st.st_mode & 0222;
@@ -51,7 +53,8 @@ static bool is_number(const char *s)
 	return s[strspn(s, "0123456789")] == '\0';
 }
 
-/* Root's own uid owns /proc/sys and its kind even without capabilities: all of /proc that it could write is bound read-only over itself. */
+/* Root's own uid owns /proc/sys and its kind even without capabilities: all of /proc that it could
+ * write is bound read-only over itself. */
 int launch_find_covers(struct host *h)
 {
 	static const char *const known[] = {"sys", "sysrq-trigger", "irq", "bus"};
@@ -65,12 +68,16 @@ int launch_find_covers(struct host *h)
 		struct stat st;
 		bool cover = false;
 
-		if (e->d_name[0] == '.' || is_number(e->d_name) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode))
+		if (e->d_name[0] == '.' || is_number(e->d_name) ||
+			fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			S_ISLNK(st.st_mode))
 			continue;
 		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 			cover |= !strcmp(known[i], e->d_name);
 		if (!cover)
-			cover = S_ISDIR(st.st_mode) ? writable_below(dirfd(d), e->d_name, COVER_DEPTH) : (st.st_mode & 0222) != 0;
+			cover = S_ISDIR(st.st_mode)
+					? writable_below(dirfd(d), e->d_name, COVER_DEPTH)
+					: (st.st_mode & 0222) != 0;
 		if (!cover)
 			continue;
 		if (h->n_covers == HOST_MAX_COVERS) {
@@ -86,7 +93,8 @@ int launch_find_covers(struct host *h)
 
 int launch_filter(struct host *h, struct box_seccomp o, struct vx_err *err)
 {
-	int *fd = &h->rules_fd[(o.no_unix ? 1 : 0) | (o.no_net ? 2 : 0) | (o.nesting ? 4 : 0)], r = 0;
+	int *fd = &h->rules_fd[(o.no_unix ? 1 : 0) | (o.no_net ? 2 : 0) | (o.nesting ? 4 : 0)],
+	    r = 0;
 
 	if (h->newer_fd < 0) {
 		h->newer_fd = vx_memfd("vx-filter");
@@ -99,7 +107,9 @@ int launch_filter(struct host *h, struct box_seccomp o, struct vx_err *err)
 	/* bwrap reads from where the descriptor stands, and shares our position. */
 	if (r == 0 && (lseek(*fd, 0, SEEK_SET) < 0 || lseek(h->newer_fd, 0, SEEK_SET) < 0))
 		r = -errno;
-	return r < 0 ? vx_err_set(err, r, "sandbox: cannot make the system call filter: %s", vx_strerror(r)) : *fd;
+	return r < 0 ? vx_err_set(err, r, "sandbox: cannot make the system call filter: %s",
+			       vx_strerror(r))
+		     : *fd;
 }
 
 static void arg(struct vx_buf *b, const char *s)
@@ -109,9 +119,11 @@ static void arg(struct vx_buf *b, const char *s)
 
 static int make_args(struct host *h, struct vx_buf *b, struct vx_err *err)
 {
-	/* CAP_SETPCAP is vx-init's alone: with it the bounding set is emptied, which bwrap leaves full, and then it gives that up too. */
-	static const char *const common[] = {"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--cap-drop", "ALL", "--cap-add",
-		"CAP_SETPCAP", "--new-session", "--die-with-parent", "--chdir", "/"};
+	/* CAP_SETPCAP is vx-init's alone: with it the bounding set is emptied, which bwrap leaves
+	 * full, and then it gives that up too. */
+	static const char *const common[] = {"--unshare-pid", "--unshare-ipc", "--unshare-uts",
+		"--as-pid-1", "--cap-drop", "ALL", "--cap-add", "CAP_SETPCAP", "--new-session",
+		"--die-with-parent", "--chdir", "/"};
 	const struct vx_sbx_request *r = &h->at.r;
 
 	if (h->plain) {
@@ -142,7 +154,8 @@ static int make_args(struct host *h, struct vx_buf *b, struct vx_err *err)
 		arg(b, "--add-seccomp-fd");
 		arg(b, number);
 	}
-	return b->overflow ? vx_err_set(err, -E2BIG, "sandbox: bubblewrap's arguments are too long") : 0;
+	return b->overflow ? vx_err_set(err, -E2BIG, "sandbox: bubblewrap's arguments are too long")
+			   : 0;
 }
 
 static int args_fd(struct host *h, struct vx_err *err)
@@ -157,7 +170,8 @@ static int args_fd(struct host *h, struct vx_err *err)
 		if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
 			r = -errno;
 		if (r < 0)
-			vx_err_set(err, r, "sandbox: cannot pass bubblewrap its arguments: %s", vx_strerror(r));
+			vx_err_set(err, r, "sandbox: cannot pass bubblewrap its arguments: %s",
+				vx_strerror(r));
 	}
 	vx_buf_free(&b);
 	if (r < 0)
@@ -165,13 +179,15 @@ static int args_fd(struct host *h, struct vx_err *err)
 	return r < 0 ? r : fd;
 }
 
-static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules, int control, int errors, int checks)
+static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules, int control,
+	int errors, int checks)
 {
 	static const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
 	const char *const argv[] = {"bwrap", "--args", "6", "/proc/self/fd/5", NULL};
-	struct vx_spawn_fd pass[] = {{fds[3], 1}, {errors, 2}, {control, VX_INIT_FD_CONTROL}, {fds[1], VX_INIT_FD_PAYLOAD},
-		{h->init, VX_INIT_FD_SELF}, {args, FD_ARGS}, {rules, FD_RULES}, {h->newer_fd, FD_NEWER}, {fds[4], VX_INIT_FD_STDERR}, {fds[2], 0},
-		{checks, VX_INIT_FD_CHECKS}};
+	struct vx_spawn_fd pass[] = {{fds[3], 1}, {errors, 2}, {control, VX_INIT_FD_CONTROL},
+		{fds[1], VX_INIT_FD_PAYLOAD}, {h->init, VX_INIT_FD_SELF}, {args, FD_ARGS},
+		{rules, FD_RULES}, {h->newer_fd, FD_NEWER}, {fds[4], VX_INIT_FD_STDERR},
+		{fds[2], 0}, {checks, VX_INIT_FD_CHECKS}};
 	struct vx_spawn s = VX_SPAWN_INIT;
 
 	s.path = h->bwrap;
@@ -188,8 +204,11 @@ static int spawn(struct host *h, const int fds[BOX_MAX_FDS], int args, int rules
 
 int launch(struct host *h, const int fds[BOX_MAX_FDS], struct vx_err *err)
 {
-	struct box_seccomp o = {.no_unix = h->at.r.no_unix, .no_net = !h->at.r.share_net, .nesting = h->at.r.nesting};
-	int rules = launch_filter(h, o, err), args = -1, checks = -1, pair[2] = {-1, -1}, pipe[2] = {-1, -1}, r = rules;
+	struct box_seccomp o = {.no_unix = h->at.r.no_unix,
+		.no_net = !h->at.r.share_net,
+		.nesting = h->at.r.nesting};
+	int rules = launch_filter(h, o, err), args = -1, checks = -1, pair[2] = {-1, -1},
+	    pipe[2] = {-1, -1}, r = rules;
 
 	if (r >= 0)
 		r = args = args_fd(h, err);
@@ -203,12 +222,14 @@ int launch(struct host *h, const int fds[BOX_MAX_FDS], struct vx_err *err)
 		if (r >= 0)
 			r = vx_nonblock(pipe[0]);
 		/* vx-init's messages carry its pid, as we see it */
-		if (r >= 0 && setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
+		if (r >= 0 &&
+			setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
 			r = -errno;
 		if (r >= 0)
 			r = spawn(h, fds, args, rules, pair[1], pipe[1], checks);
 		if (r < 0)
-			vx_err_set(err, r, "sandbox: cannot start %s: %s", h->bwrap, vx_strerror(r));
+			vx_err_set(
+				err, r, "sandbox: cannot start %s: %s", h->bwrap, vx_strerror(r));
 	}
 	vx_close(args);
 	vx_close(checks);

@@ -1,14 +1,18 @@
-/* What is taken away again on top of what was granted: credential stores, socket directories. And devices. */
+/* What is taken away again on top of what was granted: credential stores, socket directories. And
+ * devices. */
 #include "resolve.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* Below HOME. A trailing `*` takes every name with that beginning. */
-static const char *const stores[] = {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".config/gcloud", ".config/gh", ".config/hub", ".config/op",
-	".config/doctl", ".config/rclone", ".config/containers/auth.json", ".config/composer/auth.json", ".composer/auth.json", ".docker/config.json",
-	".netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".cargo/credentials*", ".gem/credentials",
-	".vault-token", ".pgpass", ".my.cnf", ".s3cfg", ".boto", ".terraform.d/credentials.tfrc.json", ".password-store", ".local/share/keyrings",
+static const char *const stores[] = {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci",
+	".config/gcloud", ".config/gh", ".config/hub", ".config/op", ".config/doctl",
+	".config/rclone", ".config/containers/auth.json", ".config/composer/auth.json",
+	".composer/auth.json", ".docker/config.json", ".netrc", ".git-credentials",
+	".config/git/credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".cargo/credentials*",
+	".gem/credentials", ".vault-token", ".pgpass", ".my.cnf", ".s3cfg", ".boto",
+	".terraform.d/credentials.tfrc.json", ".password-store", ".local/share/keyrings",
 	".local/share/kwalletd"};
 
 static void store_names(struct sbx_work *w, const char *spelled, struct vx_strlist *ret)
@@ -23,7 +27,8 @@ static void store_names(struct sbx_work *w, const char *spelled, struct vx_strli
 		return;
 	for (uint32_t i = 0; i < names.n; i++)
 		if (sbx_glob_match(vx_path_base(spelled), names.v[i]))
-			vx_strlist_add(ret, w->a, vx_path_join(w->a, vx_path_dir(w->a, spelled), names.v[i]));
+			vx_strlist_add(ret, w->a,
+				vx_path_join(w->a, vx_path_dir(w->a, spelled), names.v[i]));
 }
 
 static int stores_of(struct sbx_work *w, const char *home_spelled, struct vx_strlist *found)
@@ -44,7 +49,8 @@ static int stores_of(struct sbx_work *w, const char *home_spelled, struct vx_str
 	return r;
 }
 
-/* The stores that exist, by their canonical paths: below HOME, and below the home directory that the user database knows (sudo keeps or changes HOME). */
+/* The stores that exist, by their canonical paths: below HOME, and below the home directory that
+ * the user database knows (sudo keeps or changes HOME). */
 int sbx_credentials(struct sbx_work *w, struct vx_strs *ret)
 {
 	struct vx_strlist found = {0};
@@ -83,21 +89,26 @@ static int hide(struct sbx_work *w, const char *path, enum vx_mount_why why)
 static bool sbx_mounted_over(const struct sbx_work *w, const char *path)
 {
 	for (uint32_t i = 0; i < w->n_mounts; i++)
-		if (w->mounts[i].kind == VX_MNT_HIDE_DIR && vx_path_within(path, w->mounts[i].target))
+		if (w->mounts[i].kind == VX_MNT_HIDE_DIR &&
+			vx_path_within(path, w->mounts[i].target))
 			return true;
 	return false;
 }
 
-/* Pipes with a name that lead to init: a read-only mount does not stop writing to one, and root needs no capability for it. */
-static const char *const init_pipes[] = {"/run/initctl", "/run/systemd/initctl/fifo", "/etc/initctl"};
+/* Pipes with a name that lead to init: a read-only mount does not stop writing to one, and root
+ * needs no capability for it. */
+static const char *const init_pipes[] = {
+	"/run/initctl", "/run/systemd/initctl/fifo", "/etc/initctl"};
 
-/* Walls that would show all the same: outside the workspace, or inside a dependency (those are not cut). Then the credential stores. */
+/* Walls that would show all the same: outside the workspace, or inside a dependency (those are not
+ * cut). Then the credential stores. */
 int sbx_masks(struct sbx_work *w, struct vx_strs masks)
 {
 	int r = 0;
 
 	for (uint32_t i = 0; i < w->n_walls && r == 0; i++)
-		if (w->walls[i].kind != SBX_WALL_NESTED && !w->walls[i].granted && sbx_visible(w, w->walls[i].path))
+		if (w->walls[i].kind != SBX_WALL_NESTED && !w->walls[i].granted &&
+			sbx_visible(w, w->walls[i].path))
 			r = hide(w, w->walls[i].path, VX_WHY_WALL);
 	for (size_t i = 0; i < sizeof init_pipes / sizeof *init_pipes && r == 0; i++) {
 		struct sbx_place p = {0};
@@ -106,12 +117,14 @@ int sbx_masks(struct sbx_work *w, struct vx_strs masks)
 			r = hide(w, init_pipes[i], VX_WHY_SOCKET);
 	}
 	for (uint32_t i = 0; i < masks.n && r == 0; i++)
-		if (!vx_strs_has(vx_strlist_done(&w->unmasked), masks.v[i]) && sbx_visible(w, masks.v[i]))
+		if (!vx_strs_has(vx_strlist_done(&w->unmasked), masks.v[i]) &&
+			sbx_visible(w, masks.v[i]))
 			r = hide(w, masks.v[i], VX_WHY_CREDENTIAL);
 	return r;
 }
 
-/* With a list of sockets, the places where daemons keep theirs are emptied first: a read-only mount does not stop connect(2). */
+/* With a list of sockets, the places where daemons keep theirs are emptied first: a read-only mount
+ * does not stop connect(2). */
 int sbx_sockets(struct sbx_work *w)
 {
 	static const char *const usual[] = {"/run", "/var/run"};
@@ -124,7 +137,8 @@ int sbx_sockets(struct sbx_work *w)
 		return 0;
 	for (uint32_t i = 0; i < 2 && r == 0; i++) {
 		r = sbx_follow(w, usual[i], &p);
-		if (r == 0 && p.type == VX_FACT_DIR && !(covered && vx_streq(covered, p.path)) && !vx_path_within(w->s->root, p.path)) {
+		if (r == 0 && p.type == VX_FACT_DIR && !(covered && vx_streq(covered, p.path)) &&
+			!vx_path_within(w->s->root, p.path)) {
 			sbx_mount(w, VX_MNT_HIDE_DIR, VX_WHY_SOCKET, p.path, NULL, false, true);
 			covered = p.path;
 		}
@@ -152,13 +166,18 @@ int sbx_devices(struct sbx_work *w)
 		const char *text = w->s->decl.devices.v[i];
 		struct sbx_place p = {0};
 
-		if (text[0] != '/' || !vx_path_within(vx_path_norm(w->a, text), "/dev") || vx_streq(vx_path_norm(w->a, text), "/dev"))
-			return vx_err_set(w->err, -EINVAL, "sandbox: allow.devices \"%s\" is not a path below /dev", text);
+		if (text[0] != '/' || !vx_path_within(vx_path_norm(w->a, text), "/dev") ||
+			vx_streq(vx_path_norm(w->a, text), "/dev"))
+			return vx_err_set(w->err, -EINVAL,
+				"sandbox: allow.devices \"%s\" is not a path below /dev", text);
 		r = sbx_follow(w, text, &p);
 		if (r == 0 && !vx_path_within(p.path, "/dev"))
-			return vx_err_set(w->err, -EPERM, "sandbox: allow.devices \"%s\" leads out of /dev, to %s", text, p.path);
+			return vx_err_set(w->err, -EPERM,
+				"sandbox: allow.devices \"%s\" leads out of /dev, to %s", text,
+				p.path);
 		if (r == 0 && (p.type == VX_FACT_OTHER || p.type == VX_FACT_DIR))
-			sbx_mount(w, VX_MNT_DEVICE, VX_WHY_DEVICE, p.path, text, true, p.type == VX_FACT_DIR);
+			sbx_mount(w, VX_MNT_DEVICE, VX_WHY_DEVICE, p.path, text, true,
+				p.type == VX_FACT_DIR);
 	}
 	return r;
 }

@@ -26,7 +26,8 @@
 /* The mark of an untouched placeholder file: a time that no clock of ours has shown. */
 static const struct timespec mark = {.tv_sec = 357710706, .tv_nsec = 789012345};
 
-/* The directory that holds `path`, opened without following a link anywhere; *ret_name is the last component. */
+/* The directory that holds `path`, opened without following a link anywhere; *ret_name is the last
+ * component. */
 static int open_parent(int root_fd, const char *path, const char **ret_name)
 {
 	char dir[VX_MAX_PATH];
@@ -52,7 +53,8 @@ static int make_one(int root_fd, const struct vx_placeholder *p)
 		r = mkdirat(parent, name, 0777) < 0 ? -errno : 0;
 	} else {
 		struct timespec t[2] = {mark, mark};
-		int fd = openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0666);
+		int fd = openat(
+			parent, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0666);
 		r = fd < 0 ? -errno : futimens(fd, t) < 0 ? -errno : 0;
 		vx_close(fd);
 	}
@@ -72,8 +74,9 @@ static bool sweep_one(int root_fd, const char *path, bool is_dir)
 		return false;
 	if (is_dir)
 		gone = unlinkat(parent, name, AT_REMOVEDIR) == 0; /* only an empty one goes */
-	else if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1 &&
-		 st.st_mtim.tv_sec == mark.tv_sec && st.st_mtim.tv_nsec == mark.tv_nsec)
+	else if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+		 st.st_size == 0 && st.st_nlink == 1 && st.st_mtim.tv_sec == mark.tv_sec &&
+		 st.st_mtim.tv_nsec == mark.tv_nsec)
 		gone = unlinkat(parent, name, 0) == 0;
 	vx_close(parent);
 	return gone;
@@ -86,7 +89,8 @@ static int open_record(struct place_set *p, const char *record_dir, struct vx_er
 	int r = vx_mkdir_p(p->root_fd, record_dir + 1, 0777);
 
 	if (r == 0)
-		r = p->dir_fd = vx_open_beneath(p->root_fd, record_dir + 1, O_RDONLY | O_DIRECTORY, 0);
+		r = p->dir_fd =
+			vx_open_beneath(p->root_fd, record_dir + 1, O_RDONLY | O_DIRECTORY, 0);
 	snprintf(p->record, sizeof p->record, "%ld-%u", (long)getpid(), serial++);
 	if (r >= 0)
 		r = p->record_fd = vx_open(p->dir_fd, p->record, O_CREAT | O_EXCL | O_WRONLY, 0600);
@@ -100,10 +104,13 @@ static int open_record(struct place_set *p, const char *record_dir, struct vx_er
 	if (r >= 0)
 		r = b.overflow ? -EFBIG : vx_write_full(p->record_fd, vx_buf_str(&b), b.len);
 	vx_buf_free(&b);
-	return r < 0 ? vx_err_set(err, r, "sandbox: cannot write down what is created, in %s: %s", record_dir, vx_strerror(r)) : 0;
+	return r < 0 ? vx_err_set(err, r, "sandbox: cannot write down what is created, in %s: %s",
+			       record_dir, vx_strerror(r))
+		     : 0;
 }
 
-int place_make(struct place_set *p, int root_fd, const char *record_dir, const struct vx_sbx_request *r, struct vx_err *err)
+int place_make(struct place_set *p, int root_fd, const char *record_dir,
+	const struct vx_sbx_request *r, struct vx_err *err)
 {
 	int res = 0;
 
@@ -119,8 +126,9 @@ int place_make(struct place_set *p, int root_fd, const char *record_dir, const s
 		int one = make_one(root_fd, &p->v[i]);
 		p->made[i] = one == 0;
 		if (one < 0 && one != -EEXIST && !p->v[i].outside) {
-			res = vx_err_set(
-				err, one, "sandbox: allow.write \"%s\": cannot create %s: %s", p->v[i].grant, p->v[i].path, vx_strerror(one));
+			res = vx_err_set(err, one,
+				"sandbox: allow.write \"%s\": cannot create %s: %s", p->v[i].grant,
+				p->v[i].path, vx_strerror(one));
 			vx_err_fix(err, "create it, or correct the grant");
 		}
 	}
@@ -132,8 +140,10 @@ int place_make(struct place_set *p, int root_fd, const char *record_dir, const s
 void place_sweep(struct place_set *p, struct vx_buf *untouched)
 {
 	for (uint32_t i = p->n; i-- > 0;)
-		if (p->made && p->made[i] && sweep_one(p->root_fd, p->v[i].path, p->v[i].is_dir) && !p->v[i].is_dir && untouched)
-			vx_buf_printf(untouched, "sandbox: allow.write \"%s\" named nothing and was bound as a file; for a directory write \"%s/\"\n",
+		if (p->made && p->made[i] && sweep_one(p->root_fd, p->v[i].path, p->v[i].is_dir) &&
+			!p->v[i].is_dir && untouched)
+			vx_buf_printf(untouched,
+				"sandbox: allow.write \"%s\" named nothing and was bound as a file; for a directory write \"%s/\"\n",
 				p->v[i].grant, p->v[i].grant);
 	if (p->record_fd >= 0)
 		unlinkat(p->dir_fd, p->record, 0);
@@ -154,10 +164,12 @@ static bool sweep_record(int root_fd, int fd)
 	while ((got = vx_read(fd, text, sizeof text)) > 0)
 		vx_buf_add(&b, text, (size_t)got);
 	const char *s = vx_buf_str(&b);
-	bool ours = got == 0 && (b.len == 0 || (!b.overflow && b.len >= head && !memcmp(s, RECORD_HEAD, head)));
+	bool ours = got == 0 &&
+		    (b.len == 0 || (!b.overflow && b.len >= head && !memcmp(s, RECORD_HEAD, head)));
 	if (ours && b.len > head) {
 		const char **item = vx_xcalloc(b.len, sizeof *item);
-		for (size_t i = head; i < b.len && memchr(s + i, 0, b.len - i); i += strlen(s + i) + 1)
+		for (size_t i = head; i < b.len && memchr(s + i, 0, b.len - i);
+			i += strlen(s + i) + 1)
 			item[n++] = s + i;
 		while (n-- > 0)
 			if (*item[n] == 'd' || *item[n] == 'f')
@@ -170,7 +182,8 @@ static bool sweep_record(int root_fd, int fd)
 
 int vx_box_sweep_records(const char *record_dir)
 {
-	int fd, dir = vx_open(AT_FDCWD, record_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), root = vx_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
+	int fd, dir = vx_open(AT_FDCWD, record_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0),
+		root = vx_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
 	struct dirent *e;
 	DIR *d = dir < 0 ? NULL : fdopendir(dir);
 

@@ -1,5 +1,6 @@
-/* Where only bubblewrap may make user namespaces (its AppArmor profile on Ubuntu 24.04): the whole request as its arguments. Slower, bounded by
- * VX_MAX_BWRAP_ARGS, and paths are resolved by bubblewrap; what is enforced is the same. */
+/* Where only bubblewrap may make user namespaces (its AppArmor profile on Ubuntu 24.04): the whole
+ * request as its arguments. Slower, bounded by VX_MAX_BWRAP_ARGS, and paths are resolved by
+ * bubblewrap; what is enforced is the same. */
 #include "host.h"
 
 #include "vx/err.h"
@@ -90,7 +91,8 @@ int plain_args(struct host *h, struct vx_buf *args, struct vx_err *err)
 		tmpfs(&a, "/dev/pts", 0755);
 	for (uint32_t i = 0; i < r->n_mounts; i++) {
 		const struct vx_mount *m = &r->mounts[i];
-		if (!shown && m->why != VX_WHY_BASE && m->why != VX_WHY_WALL && m->why != VX_WHY_SOCKET) {
+		if (!shown && m->why != VX_WHY_BASE && m->why != VX_WHY_WALL &&
+			m->why != VX_WHY_SOCKET) {
 			skeleton(&a, r);
 			shown = true;
 		}
@@ -108,8 +110,11 @@ int plain_args(struct host *h, struct vx_buf *args, struct vx_err *err)
 	add(&a, "--remount-ro");
 	add(&a, "/dev");
 	if (a.n > VX_MAX_BWRAP_ARGS) {
-		vx_err_set(err, -E2BIG, "sandbox: this needs %u arguments of bubblewrap, more than VX_MAX_BWRAP_ARGS (%u)", a.n, VX_MAX_BWRAP_ARGS);
-		return vx_err_fix(err, "grant whole directories, or allow user namespaces to vx itself");
+		vx_err_set(err, -E2BIG,
+			"sandbox: this needs %u arguments of bubblewrap, more than VX_MAX_BWRAP_ARGS (%u)",
+			a.n, VX_MAX_BWRAP_ARGS);
+		return vx_err_fix(
+			err, "grant whole directories, or allow user namespaces to vx itself");
 	}
 	return 0;
 }
@@ -122,7 +127,8 @@ static int look(struct host *h, const struct vx_mount *m, struct vx_init_check *
 	if (fd < 0)
 		return fd;
 	r = fstat(fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) != m->source_is_dir ? -ESTALE : 0;
-	*ret = (struct vx_init_check){.ino = st.st_ino, .dev_major = major(st.st_dev), .dev_minor = minor(st.st_dev)};
+	*ret = (struct vx_init_check){
+		.ino = st.st_ino, .dev_major = major(st.st_dev), .dev_minor = minor(st.st_dev)};
 	vx_close(fd);
 	return r;
 }
@@ -142,7 +148,9 @@ int plain_checks(struct host *h, struct vx_err *err)
 		res = look(h, &r->mounts[i], &v[head.count]);
 		if (res < 0)
 			vx_err_set(err, res, "sandbox: cannot bind %s: %s", r->mounts[i].source,
-				res == -ELOOP || res == -ESTALE ? "it was replaced while the sandbox was built" : vx_strerror(res));
+				res == -ELOOP || res == -ESTALE
+					? "it was replaced while the sandbox was built"
+					: vx_strerror(res));
 		path[head.count++] = r->mounts[i].target;
 	}
 	uint32_t at = (uint32_t)(sizeof head + head.count * sizeof *v);
@@ -159,7 +167,8 @@ int plain_checks(struct host *h, struct vx_err *err)
 		if (res >= 0)
 			res = vx_write_full(fd, vx_buf_str(&b), b.len);
 		if (res < 0)
-			vx_err_set(err, res, "sandbox: cannot write down what is to be bound: %s", vx_strerror(res));
+			vx_err_set(err, res, "sandbox: cannot write down what is to be bound: %s",
+				vx_strerror(res));
 	}
 	vx_buf_free(&b);
 	free(v);

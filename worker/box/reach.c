@@ -17,11 +17,14 @@ static enum vx_reach reach_of(struct sbx_work *w, const char *path)
 	if (!vx_path_within(path, w->s->root))
 		return VX_REACH_NONE;
 	if (!vx_path_within(path, w->project) || vx_streq(w->project, w->s->root))
-		return vx_streq(w->project, w->s->root) && !vx_streq(path, w->s->root) ? VX_REACH_PROJECT : VX_REACH_WORKSPACE;
+		return vx_streq(w->project, w->s->root) && !vx_streq(path, w->s->root)
+			       ? VX_REACH_PROJECT
+			       : VX_REACH_WORKSPACE;
 	return VX_REACH_PROJECT;
 }
 
-/* Inside another project that is nested in this one: that project's files, so more than this project. */
+/* Inside another project that is nested in this one: that project's files, so more than this
+ * project. */
 static bool in_nested(struct sbx_work *w, const char *path)
 {
 	for (uint32_t i = 0; i < w->s->nested.n; i++) {
@@ -32,7 +35,8 @@ static bool in_nested(struct sbx_work *w, const char *path)
 	return false;
 }
 
-enum vx_reach vx_sbx_reach(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_strs fingerprint, bool *ret_fingerprint)
+enum vx_reach vx_sbx_reach(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f,
+	struct vx_strs fingerprint, bool *ret_fingerprint)
 {
 	struct vx_arena a = {0};
 	struct sbx_work w = {.s = s, .f = f, .a = &a, .tmp = "/tmp"};
@@ -45,12 +49,14 @@ enum vx_reach vx_sbx_reach(const struct vx_sbx_spec *s, const struct vx_sbx_fact
 		struct sbx_place p = {0};
 		enum vx_reach one = VX_REACH_WORKSPACE;
 
-		if (sbx_parse_grant(&w, "allow.write", s->decl.write.v[i], &g) == 0 && sbx_follow(&w, g.lexical, &p) == 0) {
+		if (sbx_parse_grant(&w, "allow.write", s->decl.write.v[i], &g) == 0 &&
+			sbx_follow(&w, g.lexical, &p) == 0) {
 			one = reach_of(&w, p.path);
 			if (one == VX_REACH_PROJECT && in_nested(&w, p.path))
 				one = VX_REACH_WORKSPACE;
 			for (uint32_t k = 0; k < fingerprint.n; k++)
-				covers |= touches(p.path, vx_path_join(&a, s->root, fingerprint.v[k]));
+				covers |= touches(
+					p.path, vx_path_join(&a, s->root, fingerprint.v[k]));
 		} else {
 			covers = true; /* when unsure: the wider answer */
 		}
@@ -81,7 +87,8 @@ static void set_str(struct vx_json *o, const char *key, const char *s)
 static struct vx_json *mount_json(const struct vx_mount *m)
 {
 	static const char *const kind[] = {"bind", "tmpfs", "hideFile", "hideDir", "device"};
-	static const char *const why[] = {"base", "read", "write", "dependency", "credential", "deny", "wall", "device", "socket"};
+	static const char *const why[] = {"base", "read", "write", "dependency", "credential",
+		"deny", "wall", "device", "socket"};
 	struct vx_json *o = vx_json_object();
 
 	set_str(o, "kind", kind[m->kind]);
@@ -96,8 +103,8 @@ static struct vx_json *mount_json(const struct vx_mount *m)
 
 struct vx_json *vx_sbx_request_json(const struct vx_sbx_request *r)
 {
-	struct vx_json *o = vx_json_object(), *mounts = vx_json_array(), *places = vx_json_array(), *skeleton = vx_json_array(),
-		       *withheld = vx_json_array();
+	struct vx_json *o = vx_json_object(), *mounts = vx_json_array(), *places = vx_json_array(),
+		       *skeleton = vx_json_array(), *withheld = vx_json_array();
 
 	for (uint32_t i = 0; i < r->n_mounts; i++)
 		vx_json_add(mounts, mount_json(&r->mounts[i]));
@@ -130,7 +137,8 @@ struct vx_json *vx_sbx_request_json(const struct vx_sbx_request *r)
 	vx_json_set(o, "deniedNamesIn", strings(r->deny_in));
 	vx_json_set(o, "env", strings(r->env));
 	vx_json_set(o, "network", vx_json_new_bool(r->share_net));
-	vx_json_set(o, "unixSockets", r->unix_all ? vx_json_new_bool(true) : strings(r->unix_paths));
+	vx_json_set(
+		o, "unixSockets", r->unix_all ? vx_json_new_bool(true) : strings(r->unix_paths));
 	vx_json_set(o, "pty", vx_json_new_bool(r->pty));
 	vx_json_set(o, "weaker", vx_json_new_bool(r->weaker));
 	return o;

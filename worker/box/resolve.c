@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sbx_mount(struct sbx_work *w, enum vx_mount_kind kind, enum vx_mount_why why, const char *path, const char *grant, bool writable, bool is_dir)
+void sbx_mount(struct sbx_work *w, enum vx_mount_kind kind, enum vx_mount_why why, const char *path,
+	const char *grant, bool writable, bool is_dir)
 {
 	bool bind = kind == VX_MNT_BIND || kind == VX_MNT_DEVICE;
 
@@ -34,16 +35,22 @@ static int refuse_unsupported(struct sbx_work *w)
 	const struct vx_sbx_decl *d = &w->s->decl;
 
 	if (d->net_allow.n) {
-		vx_err_set(w->err, -ENOTSUP, "sandbox: allow.network is a list of hosts, and this build cannot filter hosts");
-		return vx_err_fix(w->err, "write \"network\": true for the whole network, or leave it out for none");
+		vx_err_set(w->err, -ENOTSUP,
+			"sandbox: allow.network is a list of hosts, and this build cannot filter hosts");
+		return vx_err_fix(w->err,
+			"write \"network\": true for the whole network, or leave it out for none");
 	}
 	if (d->net_deny.n && d->net_all) {
-		vx_err_set(w->err, -ENOTSUP, "sandbox: deny.network is not empty, and this build cannot filter hosts");
-		return vx_err_fix(w->err, "leave out deny.network for the whole network, or allow.network for none");
+		vx_err_set(w->err, -ENOTSUP,
+			"sandbox: deny.network is not empty, and this build cannot filter hosts");
+		return vx_err_fix(w->err,
+			"leave out deny.network for the whole network, or allow.network for none");
 	}
 	if (d->n_bind_ports && !d->net_all) {
-		vx_err_set(w->err, -ENOTSUP, "sandbox: allow.localBinding lists ports, and this build cannot forward ports into a sandbox");
-		return vx_err_fix(w->err, "write \"network\": true, which makes every port reachable, or leave localBinding out");
+		vx_err_set(w->err, -ENOTSUP,
+			"sandbox: allow.localBinding lists ports, and this build cannot forward ports into a sandbox");
+		return vx_err_fix(w->err,
+			"write \"network\": true, which makes every port reachable, or leave localBinding out");
 	}
 	return 0;
 }
@@ -61,7 +68,9 @@ static int bind_order(const void *a, const void *b)
 	const struct sbx_bind *x = a, *y = b;
 	int c = sbx_path_order(x->path, y->path);
 
-	return c ? c : x->is_dir != y->is_dir ? (int)y->is_dir - (int)x->is_dir : (int)x->why - (int)y->why;
+	return c                        ? c
+	       : x->is_dir != y->is_dir ? (int)y->is_dir - (int)x->is_dir
+					: (int)x->why - (int)y->why;
 }
 
 static int skeleton_order(const void *a, const void *b)
@@ -72,7 +81,8 @@ static int skeleton_order(const void *a, const void *b)
 	return c ? c : !!x->link_target - !!y->link_target;
 }
 
-/* Sorts, and drops what another one holds: grants below one directory share its mount, so that rename and link between them work. */
+/* Sorts, and drops what another one holds: grants below one directory share its mount, so that
+ * rename and link between them work. */
 static void merge(struct sbx_binds *b)
 {
 	uint32_t n = 0;
@@ -85,8 +95,10 @@ static void merge(struct sbx_binds *b)
 	b->n = n;
 }
 
-/* A grant that names a credential store lifts its mask; one inside a store is bound on top of the mask. */
-static void sort_out_masked(struct sbx_work *w, struct sbx_binds *b, struct vx_strs masks, bool writable)
+/* A grant that names a credential store lifts its mask; one inside a store is bound on top of the
+ * mask. */
+static void sort_out_masked(
+	struct sbx_work *w, struct sbx_binds *b, struct vx_strs masks, bool writable)
 {
 	uint32_t n = 0;
 
@@ -116,26 +128,30 @@ static int emit_mounts(struct sbx_work *w, struct vx_strs masks)
 	for (uint32_t i = 0; i < w->reads.n && r == 0; i++) {
 		const struct sbx_bind *b = &w->reads.v[i];
 		/* Elsewhere the baseline shows it already. */
-		if (sbx_covered(&w->writes, b->path) || !(vx_path_within(b->path, w->s->root) || vx_path_within(b->path, w->tmp)))
+		if (sbx_covered(&w->writes, b->path) ||
+			!(vx_path_within(b->path, w->s->root) || vx_path_within(b->path, w->tmp)))
 			continue;
 		sbx_mount(w, VX_MNT_BIND, b->why, b->path, b->grant, false, b->is_dir);
 	}
 	for (uint32_t i = 0; i < w->writes.n && r == 0; i++) {
-		sbx_mount(w, VX_MNT_BIND, VX_WHY_WRITE, w->writes.v[i].path, w->writes.v[i].grant, true, w->writes.v[i].is_dir);
+		sbx_mount(w, VX_MNT_BIND, VX_WHY_WRITE, w->writes.v[i].path, w->writes.v[i].grant,
+			true, w->writes.v[i].is_dir);
 		r = sbx_denies(w, &w->writes.v[i]);
 	}
 	if (r == 0)
 		r = sbx_masks(w, masks);
 	for (uint32_t i = 0; i < w->late.n && r == 0; i++) {
 		const struct sbx_bind *b = &w->late.v[i];
-		sbx_mount(w, VX_MNT_BIND, b->why, b->path, b->grant, b->why == VX_WHY_WRITE, b->is_dir);
+		sbx_mount(w, VX_MNT_BIND, b->why, b->path, b->grant, b->why == VX_WHY_WRITE,
+			b->is_dir);
 		if (b->why == VX_WHY_WRITE)
 			r = sbx_denies(w, b);
 	}
 	if (r == 0)
 		r = sbx_devices(w);
 	if (r == 0 && w->n_mounts > VX_MAX_MOUNTS)
-		r = vx_err_set(w->err, -E2BIG, "sandbox: more mounts than VX_MAX_MOUNTS (%u)", VX_MAX_MOUNTS);
+		r = vx_err_set(w->err, -E2BIG, "sandbox: more mounts than VX_MAX_MOUNTS (%u)",
+			VX_MAX_MOUNTS);
 	return r;
 }
 
@@ -150,7 +166,8 @@ static void finish_skeleton(struct sbx_work *w)
 		const char *path = w->skeleton[i].path;
 		if (n && vx_streq(w->skeleton[n - 1].path, path))
 			continue;
-		if (!sbx_covered(&w->reads, path) && !sbx_covered(&w->writes, path) && !vx_streq(path, w->s->root))
+		if (!sbx_covered(&w->reads, path) && !sbx_covered(&w->writes, path) &&
+			!vx_streq(path, w->s->root))
 			w->skeleton[n++] = w->skeleton[i];
 	}
 	w->n_skeleton = n;
@@ -182,7 +199,8 @@ static void fill(struct sbx_work *w, struct vx_sbx_request *ret)
 		.unix_paths = d->unix_paths,
 		.no_unix = !d->unix_all && !d->unix_paths.n,
 		.pty = d->pty,
-		.nesting = d->weaker_when_nested && w->f->uid != 0, /* root could mount what root owns: cgroups, say */
+		/* root could mount what root owns: cgroups, say */
+		.nesting = d->weaker_when_nested && w->f->uid != 0,
 		.weaker = w->s->weaker};
 }
 
@@ -193,7 +211,8 @@ static int resolve(struct sbx_work *w, struct vx_sbx_request *ret)
 	int r = refuse_unsupported(w);
 
 	if (r == 0 && vx_streq(w->s->root, "/"))
-		r = vx_err_set(w->err, -EPERM, "sandbox: the workspace is /, which cannot be hidden from a task");
+		r = vx_err_set(w->err, -EPERM,
+			"sandbox: the workspace is /, which cannot be hidden from a task");
 	w->tmp = "/tmp";
 	if (r == 0)
 		r = sbx_follow(w, "/tmp", &p);
@@ -202,7 +221,8 @@ static int resolve(struct sbx_work *w, struct vx_sbx_request *ret)
 	w->tmp = p.path;
 	w->project = vx_path_join(w->a, w->s->root, w->s->project_dir);
 	if (vx_path_within(w->tmp, w->s->root))
-		return vx_err_set(w->err, -EPERM, "sandbox: the workspace holds /tmp, which every task gets for itself");
+		return vx_err_set(w->err, -EPERM,
+			"sandbox: the workspace holds /tmp, which every task gets for itself");
 	r = sbx_find_walls(w);
 	if (r == 0)
 		r = sbx_credentials(w, &masks);
@@ -227,7 +247,8 @@ static int resolve(struct sbx_work *w, struct vx_sbx_request *ret)
 	return 0;
 }
 
-int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_arena *a, struct vx_sbx_request *ret, struct vx_err *err)
+int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_arena *a,
+	struct vx_sbx_request *ret, struct vx_err *err)
 {
 	struct sbx_work w = {.s = s, .f = f, .a = a, .err = err};
 	int r = resolve(&w, ret);

@@ -1,7 +1,10 @@
-/* Inside the resolver: what its files share. Nothing here makes a system call; every question about the file system goes through w->f.
+/* Inside the resolver: what its files share. Nothing here makes a system call; every question about
+ * the file system goes through w->f.
  *
- *   resolve.c  the order of work, and the mounts in their order        grants.c  one line of config -> paths: prefix, links, globs
- *   walls.c    what must stay hidden, and what a write may not touch   deps.c    node_modules and linked packages
+ *   resolve.c  the order of work, and the mounts in their order        grants.c  one line of config
+ *              -> paths: prefix, links, globs
+ *   walls.c    what must stay hidden, and what a write may not touch   deps.c    node_modules and
+ *              linked packages
  *   masks.c    credential stores, sockets, devices                     reach.c   write reach, JSON
  *   denies.c   the names that no task may change */
 #ifndef VX_BOX_RESOLVE_H
@@ -35,8 +38,9 @@ struct sbx_place {
 
 /* A line of allow.read or allow.write, taken apart. */
 struct sbx_grant {
-	const char *text;    /* as written */
-	const char *lexical; /* absolute: the whole path, or what stands before the first wildcard */
+	const char *text; /* as written */
+	/* absolute: the whole path, or what stands before the first wildcard */
+	const char *lexical;
 	const char *pattern; /* what follows, or NULL */
 	bool as_dir;         /* it was written as a directory: a trailing '/', or a glob */
 	bool inside;         /* lexically inside the project */
@@ -58,13 +62,15 @@ struct sbx_work {
 	const struct vx_sbx_facts *f;
 	struct vx_arena *a;
 	struct vx_err *err;
-	const char *project;      /* absolute */
-	const char *tmp;          /* where /tmp really is */
-	struct vx_map known_dirs; /* paths known to be plain directories, links excluded, all the way down */
+	const char *project; /* absolute */
+	const char *tmp;     /* where /tmp really is */
+	/* paths known to be plain directories, links excluded, all the way down */
+	struct vx_map known_dirs;
 	struct sbx_wall *walls;
 	uint32_t n_walls, cap_walls;
-	struct sbx_binds reads, writes, late; /* late: what lies inside a mask and is granted by name */
-	struct vx_strlist unmasked;           /* credential stores that a grant names */
+	/* late: what lies inside a mask and is granted by name */
+	struct sbx_binds reads, writes, late;
+	struct vx_strlist unmasked; /* credential stores that a grant names */
 	struct vx_placeholder *places;
 	uint32_t n_places, cap_places;
 	struct vx_skeleton *skeleton;
@@ -78,29 +84,41 @@ struct sbx_work {
 };
 
 /* Room for one more item in an arena array that doubles. */
-#define SBX_PUSH(w, arr, count, capacity) \
-	((count) < (capacity) ? &(arr)[(count)++] : ((arr) = sbx_grow((w)->a, (arr), (count), &(capacity), sizeof *(arr)), &(arr)[(count)++]))
+#define SBX_PUSH(w, arr, count, capacity)                                                        \
+	((count) < (capacity)                                                                    \
+			? &(arr)[(count)++]                                                      \
+			: ((arr) = sbx_grow((w)->a, (arr), (count), &(capacity), sizeof *(arr)), \
+				  &(arr)[(count)++]))
 void *sbx_grow(struct vx_arena *a, const void *old, uint32_t n, uint32_t *cap, size_t item_bytes);
 
 /* grants.c */
 int sbx_follow(struct sbx_work *w, const char *path,
-	struct sbx_place *ret); /* follows links; those that the wall or the private /tmp hides join the skeleton */
+	/* follows links; those that the wall or the private /tmp hides join the skeleton */
+	struct sbx_place *ret);
 int sbx_parse_grant(struct sbx_work *w, const char *field, const char *text, struct sbx_grant *ret);
-int sbx_left_project(struct sbx_work *w, const char *field, const struct sbx_grant *g, const struct sbx_place *p);
-int sbx_add_bind(struct sbx_work *w, struct sbx_binds *b, const char *path, const char *grant, enum vx_mount_why why, bool is_dir);
-int sbx_expand(struct sbx_work *w, const struct sbx_grant *g, const char *dir);                    /* a read glob -> w->reads */
-int sbx_add_read(struct sbx_work *w, const char *path, enum vx_fact_type type, const char *grant); /* walls cut out */
+int sbx_left_project(struct sbx_work *w, const char *field, const struct sbx_grant *g,
+	const struct sbx_place *p);
+int sbx_add_bind(struct sbx_work *w, struct sbx_binds *b, const char *path, const char *grant,
+	enum vx_mount_why why, bool is_dir);
+/* a read glob -> w->reads */
+int sbx_expand(struct sbx_work *w, const struct sbx_grant *g, const char *dir);
+/* walls cut out */
+int sbx_add_read(struct sbx_work *w, const char *path, enum vx_fact_type type, const char *grant);
 void sbx_skeleton(struct sbx_work *w, const char *path, const char *link_target);
 bool sbx_glob_match(const char *pattern, const char *name);
 int sbx_read_grants(struct sbx_work *w);
 int sbx_write_grants(struct sbx_work *w);
-bool sbx_covered(const struct sbx_binds *b, const char *path); /* path is, or lies in, one of the binds */
+/* path is, or lies in, one of the binds */
+bool sbx_covered(const struct sbx_binds *b, const char *path);
 
 /* walls.c */
 int sbx_find_walls(struct sbx_work *w);
-const struct sbx_wall *sbx_wall_at(const struct sbx_work *w, const char *path);     /* path is this wall */
-const struct sbx_wall *sbx_wall_within(const struct sbx_work *w, const char *path); /* a wall strictly inside path */
-const struct sbx_wall *sbx_wall_over(const struct sbx_work *w, const char *path);   /* path is, or lies inside, a wall that is never opened */
+/* path is this wall */
+const struct sbx_wall *sbx_wall_at(const struct sbx_work *w, const char *path);
+/* a wall strictly inside path */
+const struct sbx_wall *sbx_wall_within(const struct sbx_work *w, const char *path);
+/* path is, or lies inside, a wall that is never opened */
+const struct sbx_wall *sbx_wall_over(const struct sbx_work *w, const char *path);
 int sbx_refuse_write(struct sbx_work *w, const struct sbx_grant *g, const char *path);
 const char *sbx_wall_name(const struct sbx_wall *wall);
 
@@ -108,7 +126,8 @@ const char *sbx_wall_name(const struct sbx_wall *wall);
 int sbx_dependencies(struct sbx_work *w);
 
 /* masks.c */
-int sbx_credentials(struct sbx_work *w, struct vx_strs *ret); /* the credential stores that exist, canonical */
+/* the credential stores that exist, canonical */
+int sbx_credentials(struct sbx_work *w, struct vx_strs *ret);
 const char *sbx_mask_over(struct vx_strs masks, const char *path);
 int sbx_masks(struct sbx_work *w, struct vx_strs masks);
 int sbx_sockets(struct sbx_work *w);
@@ -118,10 +137,14 @@ int sbx_devices(struct sbx_work *w);
 int sbx_denies(struct sbx_work *w, const struct sbx_bind *b);
 
 /* resolve.c */
-int sbx_path_order(const char *a, const char *b); /* for sorting: a directory stands directly before all that it holds */
-void sbx_mount(struct sbx_work *w, enum vx_mount_kind kind, enum vx_mount_why why, const char *path, const char *grant, bool writable, bool is_dir);
+/* for sorting: a directory stands directly before all that it holds */
+int sbx_path_order(const char *a, const char *b);
+void sbx_mount(struct sbx_work *w, enum vx_mount_kind kind, enum vx_mount_why why, const char *path,
+	const char *grant, bool writable, bool is_dir);
 bool sbx_visible(
-	const struct sbx_work *w, const char *path); /* would be seen before masks: not behind the wall or the private /tmp, or bound there */
-int sbx_lstat(struct sbx_work *w, const char *path, struct sbx_place *ret); /* of a canonical path; what may not be looked at counts as absent */
+	/* would be seen before masks: not behind the wall or the private /tmp, or bound there */
+	const struct sbx_work *w, const char *path);
+/* of a canonical path; what may not be looked at counts as absent */
+int sbx_lstat(struct sbx_work *w, const char *path, struct sbx_place *ret);
 
 #endif

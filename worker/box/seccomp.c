@@ -21,15 +21,19 @@
 #define X32_LAST 547U
 #define HIGHEST_TRIED 1024
 
-static const char *const always_eperm[] = {"keyctl", "add_key", "request_key", "kexec_load", "kexec_file_load", "init_module", "finit_module",
-	"delete_module", "create_module", "bpf", "perf_event_open", "userfaultfd", "open_by_handle_at", "socketcall"};
-static const char *const always_enosys[] = {"io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"};
-static const char *const mounts_eperm[] = {"mount", "umount", "umount2", "pivot_root", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount",
-	"fspick", "mount_setattr", "open_tree_attr", "setns"};
-static const uint32_t namespaces[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
+static const char *const always_eperm[] = {"keyctl", "add_key", "request_key", "kexec_load",
+	"kexec_file_load", "init_module", "finit_module", "delete_module", "create_module", "bpf",
+	"perf_event_open", "userfaultfd", "open_by_handle_at", "socketcall"};
+static const char *const always_enosys[] = {
+	"io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"};
+static const char *const mounts_eperm[] = {"mount", "umount", "umount2", "pivot_root", "open_tree",
+	"move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "open_tree_attr",
+	"setns"};
+static const uint32_t namespaces[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+	CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
 #define NEWTIME 0x80U /* of unshare alone: in clone it is part of the exit signal */
-/* Families that a network namespace contains. All others are refused without a network: vsock leads to the hypervisor, AF_ALG to the kernel's ciphers, of which
- * nothing here has need. */
+/* Families that a network namespace contains. All others are refused without a network: vsock leads
+ * to the hypervisor, AF_ALG to the kernel's ciphers, of which nothing here has need. */
 static const int contained[] = {AF_UNSPEC, AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET};
 #define HIGHEST_FAMILY 64
 
@@ -42,11 +46,13 @@ static uint32_t native_arch(enum box_arch arch)
 	return seccomp_arch_native();
 }
 
-static int one(scmp_filter_ctx c, uint32_t action, const char *name, uint32_t n, struct scmp_arg_cmp arg)
+static int one(
+	scmp_filter_ctx c, uint32_t action, const char *name, uint32_t n, struct scmp_arg_cmp arg)
 {
 	int nr = seccomp_syscall_resolve_name(name);
 
-	if (nr == __NR_SCMP_ERROR) /* this libseccomp does not know it: then it is above the guard, or of no architecture here */
+	if (nr == __NR_SCMP_ERROR) /* this libseccomp does not know it: then it is above the guard,
+				      or of no architecture here */
 		return 0;
 	return seccomp_rule_add_array(c, action, nr, n, &arg);
 }
@@ -64,19 +70,24 @@ static int sockets(scmp_filter_ctx c, struct box_seccomp o)
 {
 	int r = 0;
 
-	/* An end of a datagram pair could be connected anew, to any socket with a name; a stream's cannot. SOCK_RAW means SOCK_DGRAM to unix(7). */
+	/* An end of a datagram pair could be connected anew, to any socket with a name; a stream's
+	 * cannot. SOCK_RAW means SOCK_DGRAM to unix(7). */
 	if (o.no_unix)
-		r = one(c, SCMP_ACT_ERRNO(EPERM), "socketpair", 1, SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, TYPE_BITS, SOCK_DGRAM));
+		r = one(c, SCMP_ACT_ERRNO(EPERM), "socketpair", 1,
+			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, TYPE_BITS, SOCK_DGRAM));
 	if (o.no_unix && r == 0)
-		r = one(c, SCMP_ACT_ERRNO(EPERM), "socketpair", 1, SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, TYPE_BITS, SOCK_RAW));
+		r = one(c, SCMP_ACT_ERRNO(EPERM), "socketpair", 1,
+			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, TYPE_BITS, SOCK_RAW));
 	if (o.no_unix && r == 0)
-		r = one(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW_HALF, AF_UNIX));
+		r = one(c, SCMP_ACT_ERRNO(EPERM), "socket", 1,
+			SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW_HALF, AF_UNIX));
 	for (int f = 0; f <= HIGHEST_FAMILY && o.no_net && r == 0; f++) {
 		bool fine = false;
 		for (size_t i = 0; i < VX_ARRAY_LEN(contained); i++)
 			fine |= contained[i] == f;
 		if (!fine)
-			r = one(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW_HALF, (uint64_t)f));
+			r = one(c, SCMP_ACT_ERRNO(EPERM), "socket", 1,
+				SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW_HALF, (uint64_t)f));
 	}
 	return r;
 }
@@ -86,12 +97,15 @@ static int namespaces_rules(scmp_filter_ctx c)
 	int r = list(c, SCMP_ACT_ERRNO(EPERM), mounts_eperm, VX_ARRAY_LEN(mounts_eperm));
 
 	for (size_t i = 0; i < VX_ARRAY_LEN(namespaces) && r == 0; i++) {
-		struct scmp_arg_cmp has = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]);
+		struct scmp_arg_cmp has =
+			SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]);
 		r = one(c, SCMP_ACT_ERRNO(EPERM), "clone", 1, has);
 		if (r == 0)
 			r = one(c, SCMP_ACT_ERRNO(EPERM), "unshare", 1, has);
 	}
-	return r ? r : one(c, SCMP_ACT_ERRNO(EPERM), "unshare", 1, SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NEWTIME, NEWTIME));
+	return r ? r
+		 : one(c, SCMP_ACT_ERRNO(EPERM), "unshare", 1,
+			   SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NEWTIME, NEWTIME));
 }
 
 static int rules(scmp_filter_ctx c, struct box_seccomp o)
@@ -101,9 +115,11 @@ static int rules(scmp_filter_ctx c, struct box_seccomp o)
 	if (r == 0)
 		r = list(c, SCMP_ACT_ERRNO(ENOSYS), always_enosys, VX_ARRAY_LEN(always_enosys));
 	if (r == 0)
-		r = one(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW_HALF, TIOCSTI));
+		r = one(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1,
+			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW_HALF, TIOCSTI));
 	if (r == 0)
-		r = one(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW_HALF, TIOCLINUX));
+		r = one(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1,
+			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW_HALF, TIOCLINUX));
 	if (r == 0)
 		r = sockets(c, o);
 	return r == 0 && !o.nesting ? namespaces_rules(c) : r;
@@ -150,8 +166,10 @@ static uint32_t last_known(uint32_t arch)
 	return 0;
 }
 
-/* One architecture's part: numbers above `last` are answered ENOSYS, but for the range [lo, hi]; x32's mark is taken off first. */
-static size_t newer_part(struct sock_filter *f, uint32_t audit, uint32_t last, uint32_t lo, uint32_t hi)
+/* One architecture's part: numbers above `last` are answered ENOSYS, but for the range [lo, hi];
+ * x32's mark is taken off first. */
+static size_t newer_part(
+	struct sock_filter *f, uint32_t audit, uint32_t last, uint32_t lo, uint32_t hi)
 {
 	const struct sock_filter part[] = {
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, audit, 0, 7),
@@ -178,18 +196,23 @@ int box_seccomp_newer(enum box_arch arch, int fd)
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4 /* arch */);
 	if (want == SCMP_ARCH_X86_64) {
 		uint32_t last = last_known(SCMP_ARCH_X86_64);
-		/* 512 to 547 are x32's own; entered without its mark they are unknown to the kernel anyway. */
+		/* 512 to 547 are x32's own; entered without its mark they are unknown to the kernel
+		 * anyway. */
 		n += newer_part(f + n, AUDIT_ARCH_X86_64, last, X32_FIRST, X32_LAST);
 		f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4);
-		n += newer_part(f + n, AUDIT_ARCH_I386, last_known(SCMP_ARCH_X86), UINT32_MAX, UINT32_MAX);
+		n += newer_part(
+			f + n, AUDIT_ARCH_I386, last_known(SCMP_ARCH_X86), UINT32_MAX, UINT32_MAX);
 	} else if (want == SCMP_ARCH_AARCH64) {
-		n += newer_part(f + n, AUDIT_ARCH_AARCH64, last_known(SCMP_ARCH_AARCH64), UINT32_MAX, UINT32_MAX);
+		n += newer_part(f + n, AUDIT_ARCH_AARCH64, last_known(SCMP_ARCH_AARCH64),
+			UINT32_MAX, UINT32_MAX);
 		f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4);
 		/* 32-bit arm has private calls far above the table (cacheflush, set_tls). */
-		n += newer_part(f + n, AUDIT_ARCH_ARM, last_known(SCMP_ARCH_ARM), 0x0f0000, 0x0f00ff);
+		n += newer_part(
+			f + n, AUDIT_ARCH_ARM, last_known(SCMP_ARCH_ARM), 0x0f0000, 0x0f00ff);
 	} else {
 		n += newer_part(f + n, want, last_known(want), UINT32_MAX, UINT32_MAX);
 	}
-	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW); /* other architectures: the rules' affair */
+	/* other architectures: the rules' affair */
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	return vx_write_full(fd, f, n * sizeof *f);
 }

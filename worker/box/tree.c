@@ -1,4 +1,5 @@
-/* The tree builder: mounts by descriptor, with the mount API of Linux 5.2 and mount_setattr(2) of 5.12. */
+/* The tree builder: mounts by descriptor, with the mount API of Linux 5.2 and mount_setattr(2) of
+ * 5.12. */
 #include "tree.h"
 
 #include "vx/assert.h"
@@ -26,10 +27,13 @@ struct build {
 	struct tree_base *b;
 	const struct vx_sbx_request *r;
 	struct vx_err *err;
-	int root_fd;                 /* of the task's namespace */
-	dev_t own[TREE_MAX_TMPFS];   /* our file systems: the only places where a mount point may be made */
+	int root_fd; /* of the task's namespace */
+	/* our file systems: the only places where a mount point may be made */
+	dev_t own[TREE_MAX_TMPFS];
 	int seal_fd[TREE_MAX_TMPFS]; /* those that become read-only in the end */
-	int dir_fd;                  /* where the last mount point was made, -1: one of many in a row is made without walking there again */
+	/* where the last mount point was made, -1: one of many in a row is made without walking
+	 * there again */
+	int dir_fd;
 	char dir[VX_MAX_PATH];
 	uint32_t n_own, n_seal;
 	bool shown; /* the skeleton stands */
@@ -44,23 +48,30 @@ static int set_attr(int fd, uint64_t set, bool recursive)
 {
 	struct mount_attr a = {.attr_set = set};
 
-	return mount_setattr(fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0), &a, sizeof a) < 0 ? -errno : 0;
+	return mount_setattr(fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0), &a, sizeof a) <
+			       0
+		       ? -errno
+		       : 0;
 }
 
-/* A detached copy of what is mounted at an open path. Always recursive: the kernel refuses to uncover what its owner covered. */
+/* A detached copy of what is mounted at an open path. Always recursive: the kernel refuses to
+ * uncover what its owner covered. */
 static int clone_mount(int fd)
 {
-	int m = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	int m = open_tree(
+		fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	return m < 0 ? -errno : m;
 }
 
-/* A detached copy of `name` in dir_fd, or of dir_fd itself where name is "", with attributes. A link is copied as what it is: it fits no directory. One call with
- * open_tree_attr(2) of Linux 6.15, two before. */
+/* A detached copy of `name` in dir_fd, or of dir_fd itself where name is "", with attributes. A
+ * link is copied as what it is: it fits no directory. One call with open_tree_attr(2) of Linux
+ * 6.15, two before. */
 static int clone_with(int dir_fd, const char *name, uint64_t set)
 {
 	static bool two_calls;
-	unsigned flags = (*name ? AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT : AT_EMPTY_PATH) | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
+	unsigned flags = (*name ? AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT : AT_EMPTY_PATH) |
+			 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
 	struct mount_attr a = {.attr_set = set};
 	long m = two_calls ? -1 : syscall(SYS_OPEN_TREE_ATTR, dir_fd, name, flags, &a, sizeof a);
 
@@ -79,7 +90,10 @@ static int clone_with(int dir_fd, const char *name, uint64_t set)
 
 static int attach(int mount_fd, int target_fd)
 {
-	return move_mount(mount_fd, "", target_fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
+	return move_mount(mount_fd, "", target_fd, "",
+		       MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
+		       ? -errno
+		       : 0;
 }
 
 static int new_tmpfs(mode_t mode)
@@ -90,7 +104,8 @@ static int new_tmpfs(mode_t mode)
 	if (fs < 0)
 		return -errno;
 	snprintf(text, sizeof text, "%o", (unsigned)mode);
-	if (fsconfig(fs, FSCONFIG_SET_STRING, "mode", text, 0) < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+	if (fsconfig(fs, FSCONFIG_SET_STRING, "mode", text, 0) < 0 ||
+		fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		r = -errno;
 	else if ((m = fsmount(fs, FSMOUNT_CLOEXEC, PLAIN)) < 0)
 		r = -errno;
@@ -100,7 +115,8 @@ static int new_tmpfs(mode_t mode)
 
 /* ---- the base ---- */
 
-static const char *const scratch_places[] = {"/mnt", "/media", "/srv", "/var/tmp", "/tmp", "/home", "/run"};
+static const char *const scratch_places[] = {
+	"/mnt", "/media", "/srv", "/var/tmp", "/tmp", "/home", "/run"};
 
 static int make_scratch(struct tree_base *b, struct vx_err *err)
 {
@@ -128,7 +144,8 @@ static int make_scratch(struct tree_base *b, struct vx_err *err)
 		return 0;
 	}
 	vx_close(m);
-	return vx_err_set(err, -ENOENT, "sandbox: none of /mnt, /media, /srv, /var/tmp, /tmp, /home, /run is a directory to build in");
+	return vx_err_set(err, -ENOENT,
+		"sandbox: none of /mnt, /media, /srv, /var/tmp, /tmp, /home, /run is a directory to build in");
 }
 
 static int attach_at(int mount_fd, int dir_fd, const char *name)
@@ -143,13 +160,14 @@ static int attach_at(int mount_fd, int dir_fd, const char *name)
 }
 
 static const char *const dev_nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
-static const char *const dev_links[][2] = {
-	{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
+static const char *const dev_links[][2] = {{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"},
+	{"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
 
 /* A detached copy of a device, or of a directory of devices, below `dir_fd`. */
 static int clone_device(int dir_fd, const char *path)
 {
-	int src = vx_open_beneath(dir_fd, path, O_PATH | O_NOFOLLOW, 0), m = src < 0 ? src : clone_mount(src);
+	int src = vx_open_beneath(dir_fd, path, O_PATH | O_NOFOLLOW, 0),
+	    m = src < 0 ? src : clone_mount(src);
 	int r = m < 0 ? m : set_attr(m, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, true);
 
 	vx_close(src);
@@ -164,8 +182,10 @@ static int new_devpts(int dev_fd)
 
 	if (fs < 0)
 		return -errno;
-	if (fsconfig(fs, FSCONFIG_SET_STRING, "ptmxmode", "0666", 0) < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "mode", "620", 0) < 0 ||
-		fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 || (m = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)) < 0)
+	if (fsconfig(fs, FSCONFIG_SET_STRING, "ptmxmode", "0666", 0) < 0 ||
+		fsconfig(fs, FSCONFIG_SET_STRING, "mode", "620", 0) < 0 ||
+		fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 ||
+		(m = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)) < 0)
 		r = -errno;
 	if (r == 0)
 		r = attach_at(m, dev_fd, "pts");
@@ -174,7 +194,8 @@ static int new_devpts(int dev_fd)
 	return r;
 }
 
-/* A /dev with the harmless nodes, taken from `nodes_dir`/dev of the namespace we are in, on /dev below root_fd. Returns its tmpfs, still writable. */
+/* A /dev with the harmless nodes, taken from `nodes_dir`/dev of the namespace we are in, on /dev
+ * below root_fd. Returns its tmpfs, still writable. */
 static int new_dev(int root_fd, int nodes_dir, struct vx_err *err)
 {
 	int node[VX_ARRAY_LEN(dev_nodes)], m = new_tmpfs(0755), r = m;
@@ -192,7 +213,9 @@ static int new_dev(int root_fd, int nodes_dir, struct vx_err *err)
 		r = attach_at(m, root_fd, "dev");
 	for (size_t i = 0; i < VX_ARRAY_LEN(dev_nodes); i++) {
 		if (r >= 0)
-			r = mknodat(m, at = dev_nodes[i], S_IFREG | 0666, 0) < 0 ? -errno : attach_at(node[i], m, dev_nodes[i]);
+			r = mknodat(m, at = dev_nodes[i], S_IFREG | 0666, 0) < 0
+				    ? -errno
+				    : attach_at(node[i], m, dev_nodes[i]);
 		vx_close(node[i]);
 	}
 	for (size_t i = 0; i < VX_ARRAY_LEN(dev_links) && r >= 0; i++)
@@ -214,13 +237,17 @@ int tree_base_open(struct tree_base *b, struct vx_err *err)
 		return fail(err, -errno, "keep mounts private below", "/");
 	/* Both copies are taken before SCRATCH covers anything. */
 	host = open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	base = host < 0 ? -1 : open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	r = base < 0 ? fail(err, -errno, "copy the mounts of", "/") : set_attr(base, PLAIN | MOUNT_ATTR_RDONLY, true);
+	base = host < 0 ? -1
+			: open_tree(AT_FDCWD, "/",
+				  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	r = base < 0 ? fail(err, -errno, "copy the mounts of", "/")
+		     : set_attr(base, PLAIN | MOUNT_ATTR_RDONLY, true);
 	if (r < 0 && base >= 0)
 		fail(err, r, "make a read-only copy of", "/");
 	if (r == 0)
 		r = make_scratch(b, err);
-	if (r == 0 && ((r = attach_at(host, b->scratch_fd, "host")) < 0 || (r = attach_at(base, b->scratch_fd, "base")) < 0))
+	if (r == 0 && ((r = attach_at(host, b->scratch_fd, "host")) < 0 ||
+			      (r = attach_at(base, b->scratch_fd, "base")) < 0))
 		fail(err, r, "attach the mounts below", b->scratch);
 	b->host_fd = host;
 	b->base_fd = base;
@@ -271,12 +298,14 @@ static int make_point(int dir_fd, const char *name, bool is_dir)
 	return r < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Opens `path` (absolute) in the tree; what is missing is made, but only in file systems of our own: never on the host. */
+/* Opens `path` (absolute) in the tree; what is missing is made, but only in file systems of our
+ * own: never on the host. */
 static int open_target(struct build *c, const char *path, bool is_dir)
 {
 	char dir[VX_MAX_PATH];
 	const char *slash = strrchr(path, '/');
-	int fd = path[1] ? vx_open_beneath(c->root_fd, path + 1, O_PATH | O_NOFOLLOW, 0) : fcntl(c->root_fd, F_DUPFD_CLOEXEC, 3);
+	int fd = path[1] ? vx_open_beneath(c->root_fd, path + 1, O_PATH | O_NOFOLLOW, 0)
+			 : fcntl(c->root_fd, F_DUPFD_CLOEXEC, 3);
 
 	if (fd != -ENOENT)
 		return fd;
@@ -310,7 +339,8 @@ static int bind_directory(struct tree_base *b, struct tree *t, const char *path,
 		forget_source(t);
 		char dir[VX_MAX_PATH];
 		snprintf(dir, sizeof dir, "%.*s", (int)n, path);
-		t->source_fd = vx_open_beneath(b->host_fd, dir + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		t->source_fd =
+			vx_open_beneath(b->host_fd, dir + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 		if (t->source_fd < 0)
 			return t->source_fd;
 		memcpy(t->source_dir, dir, n + 1);
@@ -328,7 +358,9 @@ static int prepare_bind(struct tree_base *b, struct tree *t, const struct vx_mou
 	int src = vx_open_beneath(b->host_fd, m->source + 1, O_PATH | O_NOFOLLOW, 0);
 	if (src < 0)
 		return src;
-	int r = fstat(src, &st) < 0 ? -errno : S_ISDIR(st.st_mode) != m->source_is_dir ? -ESTALE : clone_with(src, "", attr);
+	int r = fstat(src, &st) < 0                       ? -errno
+		: S_ISDIR(st.st_mode) != m->source_is_dir ? -ESTALE
+							  : clone_with(src, "", attr);
 	vx_close(src);
 	return r;
 }
@@ -344,7 +376,8 @@ static bool holds_later(const struct vx_sbx_request *r, uint32_t i)
 
 static bool is_tmpfs(const struct vx_sbx_request *r, uint32_t i)
 {
-	return r->mounts[i].kind == VX_MNT_TMPFS || (r->mounts[i].kind == VX_MNT_HIDE_DIR && holds_later(r, i));
+	return r->mounts[i].kind == VX_MNT_TMPFS ||
+	       (r->mounts[i].kind == VX_MNT_HIDE_DIR && holds_later(r, i));
 }
 
 static int prepare_one(struct tree_base *b, struct tree *t, uint32_t i)
@@ -359,7 +392,8 @@ static int prepare_one(struct tree_base *b, struct tree *t, uint32_t i)
 	if (m->kind == VX_MNT_DEVICE)
 		return clone_device(b->host_fd, m->source + 1);
 	/* hidden: an empty directory or an unreadable file */
-	int src = vx_open(b->scratch_fd, m->kind == VX_MNT_HIDE_DIR ? "empty" : "none", O_PATH, 0), fd = src < 0 ? src : clone_mount(src);
+	int src = vx_open(b->scratch_fd, m->kind == VX_MNT_HIDE_DIR ? "empty" : "none", O_PATH, 0),
+	    fd = src < 0 ? src : clone_mount(src);
 	int res = fd < 0 ? fd : set_attr(fd, PLAIN | MOUNT_ATTR_RDONLY, false);
 	vx_close(src);
 	if (res < 0 && fd >= 0)
@@ -369,11 +403,12 @@ static int prepare_one(struct tree_base *b, struct tree *t, uint32_t i)
 
 static int fail_mount(struct vx_err *err, int r, const struct vx_mount *m)
 {
-	const char *why =
-		r == -ELOOP || r == -ESTALE || r == -ENOENT || r == -ENOTDIR ? "it was replaced while the sandbox was built" : vx_strerror(r);
+	const char *why = r == -ELOOP || r == -ESTALE || r == -ENOENT || r == -ENOTDIR
+				  ? "it was replaced while the sandbox was built"
+				  : vx_strerror(r);
 
-	return vx_err_set(err, r, "sandbox: cannot bind %s%s%s%s: %s", m->target, m->grant ? " for \"" : "", m->grant ? m->grant : "",
-		m->grant ? "\"" : "", why);
+	return vx_err_set(err, r, "sandbox: cannot bind %s%s%s%s: %s", m->target,
+		m->grant ? " for \"" : "", m->grant ? m->grant : "", m->grant ? "\"" : "", why);
 }
 
 void tree_forget(struct tree *t)
@@ -398,14 +433,16 @@ static int prepare(struct tree_base *b, struct tree *t, struct vx_err *err)
 	return 0;
 }
 
-int tree_prepare(struct tree_base *b, const struct vx_sbx_request *r, struct tree *t, struct vx_err *err)
+int tree_prepare(
+	struct tree_base *b, const struct vx_sbx_request *r, struct tree *t, struct vx_err *err)
 {
 	t->r = r;
 	t->first = 0;
 	return prepare(b, t, err);
 }
 
-/* As open_target, and attaches; a directory of ours in which mount points are made is kept open for the next. */
+/* As open_target, and attaches; a directory of ours in which mount points are made is kept open for
+ * the next. */
 static int attach_point(struct build *c, int mount_fd, const char *path, bool is_dir)
 {
 	const char *slash = strrchr(path, '/');
@@ -413,9 +450,13 @@ static int attach_point(struct build *c, int mount_fd, const char *path, bool is
 
 	if (n && c->dir_fd >= 0 && !strncmp(c->dir, path, n) && !c->dir[n]) {
 		int r = make_point(c->dir_fd, slash + 1, is_dir);
-		return r < 0 ? r : move_mount(mount_fd, "", c->dir_fd, slash + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+		return r < 0 ? r
+		       : move_mount(mount_fd, "", c->dir_fd, slash + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0
+			       ? -errno
+			       : 0;
 	}
-	int target = open_target(c, path, is_dir), r = target < 0 ? target : attach(mount_fd, target);
+	int target = open_target(c, path, is_dir),
+	    r = target < 0 ? target : attach(mount_fd, target);
 	vx_close(target);
 	if (target < 0 || !n)
 		return r;
@@ -434,7 +475,9 @@ static int attach_in(struct build *c, int mount_fd, uint32_t i)
 	const struct vx_mount *m = &c->r->mounts[i];
 	int seal = -1, r = attach_point(c, mount_fd, m->target, m->source_is_dir);
 
-	if (c->dir_fd >= 0 && vx_path_within(c->dir, m->target)) /* covered now: what is made next belongs on top */
+	if (c->dir_fd >= 0 &&
+		vx_path_within(
+			c->dir, m->target)) /* covered now: what is made next belongs on top */
 		c->dir_fd = vx_close(c->dir_fd);
 	if (r == 0 && is_tmpfs(c->r, i)) {
 		if (!m->writable)
@@ -447,7 +490,8 @@ static int attach_in(struct build *c, int mount_fd, uint32_t i)
 	return r;
 }
 
-/* Directories and links that lead to grants. They stand in the wall, or in the private /tmp, before anything is mounted there. */
+/* Directories and links that lead to grants. They stand in the wall, or in the private /tmp, before
+ * anything is mounted there. */
 static int do_skeleton(struct build *c)
 {
 	char dir[VX_MAX_PATH];
@@ -457,7 +501,8 @@ static int do_skeleton(struct build *c)
 		const char *slash = strrchr(k->path, '/');
 		int r, parent;
 
-		snprintf(dir, sizeof dir, "%.*s", k->link_target ? (int)(slash - k->path) : (int)strlen(k->path), k->path);
+		snprintf(dir, sizeof dir, "%.*s",
+			k->link_target ? (int)(slash - k->path) : (int)strlen(k->path), k->path);
 		r = parent = open_target(c, dir, true);
 		if (r >= 0 && k->link_target && !is_own(c, parent))
 			r = -ENOENT;
@@ -500,7 +545,8 @@ static int attach_batch(struct build *c, const struct tree *t)
 	for (uint32_t i = t->first; i < t->first + t->n; i++) {
 		const struct vx_mount *m = &c->r->mounts[i];
 
-		if (!c->shown && m->why != VX_WHY_BASE && m->why != VX_WHY_WALL && m->why != VX_WHY_SOCKET) {
+		if (!c->shown && m->why != VX_WHY_BASE && m->why != VX_WHY_WALL &&
+			m->why != VX_WHY_SOCKET) {
 			int r = do_skeleton(c);
 			if (r < 0)
 				return r;
@@ -542,7 +588,9 @@ static int visit(struct build *c, const struct tree *t, int pidfd, bool last)
 	c->root_fd = vx_close(c->root_fd);
 	c->dir_fd = vx_close(c->dir_fd);
 	if (setns(c->b->own_ns_fd, CLONE_NEWNS) < 0)
-		_exit(1); /* where we are is no place to go on from: the attempt is lost, and our worker makes a new host */
+		/* where we are is no place to go on from: the attempt is lost, and our worker makes
+		 * a new host */
+		_exit(1);
 	return r < 0 ? r : 0;
 }
 

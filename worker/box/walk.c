@@ -1,4 +1,5 @@
-/* Looking through write grants for what no task may change, on the real file system; and taking away what has appeared. */
+/* Looking through write grants for what no task may change, on the real file system; and taking
+ * away what has appeared. */
 #include "denies.h"
 #include "resolve.h"
 
@@ -54,8 +55,12 @@ static enum vx_fact_type type_of(int dir_fd, const struct record *e)
 	unsigned char t = e->type;
 
 	if (t == DT_UNKNOWN)
-		t = fstatat(dir_fd, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN : IFTODT(st.st_mode);
-	return t == DT_DIR ? VX_FACT_DIR : t == DT_REG ? VX_FACT_FILE : t == DT_LNK ? VX_FACT_LINK : VX_FACT_OTHER;
+		t = fstatat(dir_fd, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN
+									   : IFTODT(st.st_mode);
+	return t == DT_DIR   ? VX_FACT_DIR
+	       : t == DT_REG ? VX_FACT_FILE
+	       : t == DT_LNK ? VX_FACT_LINK
+			     : VX_FACT_OTHER;
 }
 
 static int list(struct walk *w, int fd, const char *path)
@@ -72,7 +77,8 @@ static int list(struct walk *w, int fd, const char *path)
 		for (long at = 0; at < n;) {
 			const struct record *e = (const void *)(buf + at);
 			at += e->length;
-			if (e->name[0] == '.' && (!e->name[1] || (e->name[1] == '.' && !e->name[2])))
+			if (e->name[0] == '.' &&
+				(!e->name[1] || (e->name[1] == '.' && !e->name[2])))
 				continue;
 			if (++w->n_entries > VX_MAX_FILES)
 				return -EFBIG;
@@ -90,7 +96,8 @@ static int chmod_open(int path_fd, mode_t mode)
 	return chmod(link, mode) < 0 ? -errno : 0;
 }
 
-/* A directory that its owner, whom we are, has closed to himself is opened until the walk is over. */
+/* A directory that its owner, whom we are, has closed to himself is opened until the walk is
+ * over. */
 static int open_closed(struct walk *w, const char *rel)
 {
 	struct stat st;
@@ -103,7 +110,8 @@ static int open_closed(struct walk *w, const char *rel)
 	else if (st.st_uid != geteuid())
 		fd = -ENOENT; /* closed to us, and to what runs as us */
 	else if (w->mend && (fd = chmod_open(path, (st.st_mode & 07777) | 0700)) == 0) {
-		*SBX_PUSH(w, w->closed, w->n_closed, w->cap_closed) = (struct closed){rel, st.st_mode & 07777};
+		*SBX_PUSH(w, w->closed, w->n_closed, w->cap_closed) =
+			(struct closed){rel, st.st_mode & 07777};
 		fd = vx_open(path, ".", O_RDONLY | O_DIRECTORY, 0);
 	}
 	vx_close(path);
@@ -134,7 +142,8 @@ static int walk(struct walk *w)
 		const char *path = w->to_do.v[--w->to_do.n], *rel = path + w->top_length;
 		int fd = open_dir(w, *rel == '/' ? rel + 1 : ".");
 
-		if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) /* removed or replaced meanwhile */
+		if (fd == -ENOENT || fd == -ENOTDIR ||
+			fd == -ELOOP) /* removed or replaced meanwhile */
 			continue;
 		int r = fd < 0 ? fd : list(w, fd, path);
 		vx_close(fd);
@@ -144,16 +153,22 @@ static int walk(struct walk *w)
 	return 0;
 }
 
-int deny_walk(int root_fd, const char *dir, bool mend, bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type), void *arg)
+int deny_walk(int root_fd, const char *dir, bool mend,
+	bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type),
+	void *arg)
 {
 	struct vx_arena a = {0};
-	struct walk w = {.a = &a, .top_length = strlen(dir), .mend = mend, .look = look, .arg = arg};
+	struct walk w = {
+		.a = &a, .top_length = strlen(dir), .mend = mend, .look = look, .arg = arg};
 	int r = 0;
 
-	w.top = root_fd == AT_FDCWD ? vx_open(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0)
-				    : vx_open_beneath(root_fd, dir + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	w.top = root_fd == AT_FDCWD
+			? vx_open(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0)
+			: vx_open_beneath(root_fd, dir + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (w.top < 0)
-		return w.top == -ENOENT || w.top == -ENOTDIR || w.top == -ELOOP || w.top == -EACCES ? 0 : w.top;
+		return w.top == -ENOENT || w.top == -ENOTDIR || w.top == -ELOOP || w.top == -EACCES
+			       ? 0
+			       : w.top;
 	vx_strlist_add(&w.to_do, &a, dir);
 	r = walk(&w);
 	close_again(&w);
@@ -162,7 +177,8 @@ int deny_walk(int root_fd, const char *dir, bool mend, bool (*look)(void *arg, c
 	return r;
 }
 
-/* The directory that holds `path`, opened without following a link anywhere; *ret_name is the last component. */
+/* The directory that holds `path`, opened without following a link anywhere; *ret_name is the last
+ * component. */
 static int open_parent(int root_fd, const char *path, const char **ret_name)
 {
 	char dir[VX_MAX_PATH];
@@ -173,7 +189,8 @@ static int open_parent(int root_fd, const char *path, const char **ret_name)
 	return vx_open_beneath(root_fd, dir, O_RDONLY | O_DIRECTORY, 0);
 }
 
-/* Directories of our own between `dir` and `path` that are closed to ourselves are opened, for good: the attempt has failed anyway. */
+/* Directories of our own between `dir` and `path` that are closed to ourselves are opened, for
+ * good: the attempt has failed anyway. */
 static void open_up(int root_fd, const char *dir, const char *path)
 {
 	char at[VX_MAX_PATH];
@@ -205,7 +222,8 @@ static int remove_appeared(int root_fd, const char *dir, const char *path)
 	return r;
 }
 
-static int enforce_in(int root_fd, const char *dir, const struct vx_map *known, const struct vx_sbx_request *r, struct vx_buf *lines)
+static int enforce_in(int root_fd, const char *dir, const struct vx_map *known,
+	const struct vx_sbx_request *r, struct vx_buf *lines)
 {
 	struct vx_arena a = {0};
 	struct deny_search s = {.a = &a, .git_config = r->git_config};
@@ -217,14 +235,18 @@ static int enforce_in(int root_fd, const char *dir, const struct vx_map *known, 
 		int one = remove_appeared(root_fd, dir, s.v[i].path);
 		n++;
 		if (one == 0)
-			vx_buf_printf(lines, "sandbox: %s was created, which no task may: it has been removed\n", s.v[i].path);
+			vx_buf_printf(lines,
+				"sandbox: %s was created, which no task may: it has been removed\n",
+				s.v[i].path);
 		else
-			vx_buf_printf(
-				lines, "sandbox: %s was created, which no task may, and cannot be removed: %s\n", s.v[i].path, vx_strerror(one));
+			vx_buf_printf(lines,
+				"sandbox: %s was created, which no task may, and cannot be removed: %s\n",
+				s.v[i].path, vx_strerror(one));
 	}
 	if (res < 0) {
-		vx_buf_printf(lines, "sandbox: %s cannot be looked through for what no task may create: %s\n", dir,
-			res == -EFBIG ? "it holds more than VX_MAX_FILES" : vx_strerror(res));
+		vx_buf_printf(lines,
+			"sandbox: %s cannot be looked through for what no task may create: %s\n",
+			dir, res == -EFBIG ? "it holds more than VX_MAX_FILES" : vx_strerror(res));
 		n++;
 	}
 	vx_arena_free(&a);

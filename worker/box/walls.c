@@ -7,7 +7,8 @@
 
 const char *sbx_wall_name(const struct sbx_wall *wall)
 {
-	static const char *const name[] = {"a nested project", "a git directory", "vx's own directory", "the cache directory"};
+	static const char *const name[] = {
+		"a nested project", "a git directory", "vx's own directory", "the cache directory"};
 
 	return name[wall->kind];
 }
@@ -17,7 +18,8 @@ static void add_wall(struct sbx_work *w, const char *path, enum sbx_wall_kind ki
 	for (uint32_t i = 0; i < w->n_walls; i++)
 		if (vx_streq(w->walls[i].path, path))
 			return;
-	*SBX_PUSH(w, w->walls, w->n_walls, w->cap_walls) = (struct sbx_wall){.path = path, .kind = kind};
+	*SBX_PUSH(w, w->walls, w->n_walls, w->cap_walls) =
+		(struct sbx_wall){.path = path, .kind = kind};
 }
 
 const struct sbx_wall *sbx_wall_at(const struct sbx_work *w, const char *path)
@@ -31,7 +33,8 @@ const struct sbx_wall *sbx_wall_at(const struct sbx_work *w, const char *path)
 const struct sbx_wall *sbx_wall_within(const struct sbx_work *w, const char *path)
 {
 	for (uint32_t i = 0; i < w->n_walls; i++)
-		if (!w->walls[i].granted && vx_path_within(w->walls[i].path, path) && !vx_streq(w->walls[i].path, path))
+		if (!w->walls[i].granted && vx_path_within(w->walls[i].path, path) &&
+			!vx_streq(w->walls[i].path, path))
 			return &w->walls[i];
 	return NULL;
 }
@@ -39,12 +42,14 @@ const struct sbx_wall *sbx_wall_within(const struct sbx_work *w, const char *pat
 const struct sbx_wall *sbx_wall_over(const struct sbx_work *w, const char *path)
 {
 	for (uint32_t i = 0; i < w->n_walls; i++)
-		if (w->walls[i].kind != SBX_WALL_NESTED && !w->walls[i].granted && vx_path_within(path, w->walls[i].path))
+		if (w->walls[i].kind != SBX_WALL_NESTED && !w->walls[i].granted &&
+			vx_path_within(path, w->walls[i].path))
 			return &w->walls[i];
 	return NULL;
 }
 
-/* gitrepository-layout(5): .git may be a file, "gitdir: PATH"; that directory may hold a `commondir`, relative to it. */
+/* gitrepository-layout(5): .git may be a file, "gitdir: PATH"; that directory may hold a
+ * `commondir`, relative to it. */
 static int git_file(struct sbx_work *w, const char *file)
 {
 	char *text;
@@ -109,10 +114,11 @@ int sbx_find_walls(struct sbx_work *w)
 	return r;
 }
 
-static int refuse(struct sbx_work *w, const struct sbx_grant *g, const char *path, const char *relation, const char *what, const char *which)
+static int refuse(struct sbx_work *w, const struct sbx_grant *g, const char *path,
+	const char *relation, const char *what, const char *which)
 {
-	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\" would bind %s, which %s %s%s%s", g->text, path, relation, what, *which ? ", " : "",
-		which);
+	vx_err_set(w->err, -EPERM, "sandbox: allow.write \"%s\" would bind %s, which %s %s%s%s",
+		g->text, path, relation, what, *which ? ", " : "", which);
 	return vx_err_fix(w->err, "grant only the directories that the task writes to");
 }
 
@@ -129,7 +135,8 @@ static int refuse_outside(struct sbx_work *w, const struct sbx_grant *g, const c
 		if (r < 0)
 			return r;
 		if (vx_path_within(home.path, path))
-			return refuse(w, g, path, vx_streq(home.path, path) ? "is" : "holds", "the home directory", "");
+			return refuse(w, g, path, vx_streq(home.path, path) ? "is" : "holds",
+				"the home directory", "");
 	}
 	for (uint32_t i = 0; i < 3; i++)
 		if (vx_path_within(path, kernel[i]))
@@ -137,7 +144,8 @@ static int refuse_outside(struct sbx_work *w, const struct sbx_grant *g, const c
 	return 0;
 }
 
-/* Before anything is created: what this grant would bind writable must hold no wall, be none, and lie in none that a task may not write. */
+/* Before anything is created: what this grant would bind writable must hold no wall, be none, and
+ * lie in none that a task may not write. */
 int sbx_refuse_write(struct sbx_work *w, const struct sbx_grant *g, const char *path)
 {
 	for (uint32_t i = 0; i < w->n_walls; i++) {
@@ -145,14 +153,17 @@ int sbx_refuse_write(struct sbx_work *w, const struct sbx_grant *g, const char *
 		bool same = vx_streq(wall->path, path);
 
 		if (vx_path_within(wall->path, path))
-			return refuse(w, g, path, same ? "is" : "holds", sbx_wall_name(wall), same ? "" : wall->path);
+			return refuse(w, g, path, same ? "is" : "holds", sbx_wall_name(wall),
+				same ? "" : wall->path);
 		if (wall->kind == SBX_WALL_NESTED || !vx_path_within(path, wall->path))
 			continue;
-		if (wall->kind == SBX_WALL_GIT && w->s->decl.git_config && vx_streq(vx_path_below(path, wall->path), "config"))
+		if (wall->kind == SBX_WALL_GIT && w->s->decl.git_config &&
+			vx_streq(vx_path_below(path, wall->path), "config"))
 			continue;
 		return refuse(w, g, path, "lies in", sbx_wall_name(wall), wall->path);
 	}
-	const char *denied = deny_name_in(path, vx_path_within(path, w->s->root) ? w->s->root : "/", w->s->decl.git_config);
+	const char *denied = deny_name_in(
+		path, vx_path_within(path, w->s->root) ? w->s->root : "/", w->s->decl.git_config);
 	if (denied)
 		return refuse(w, g, path, "no task may change:", denied, "");
 	return vx_path_within(path, w->s->root) ? 0 : refuse_outside(w, g, path);

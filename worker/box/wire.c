@@ -43,7 +43,10 @@ int box_recv(int sock, int flags, struct box_msg *ret, int fds[BOX_MAX_FDS])
 		struct cmsghdr align;
 		char space[CMSG_SPACE(sizeof(int) * BOX_MAX_FDS)];
 	} c;
-	struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof c.space};
+	struct msghdr h = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = c.space,
+		.msg_controllen = sizeof c.space};
 	ssize_t n;
 
 	for (int i = 0; i < BOX_MAX_FDS; i++)
@@ -61,7 +64,8 @@ int box_recv(int sock, int flags, struct box_msg *ret, int fds[BOX_MAX_FDS])
 	return n == (ssize_t)sizeof *ret ? 1 : -EBADMSG;
 }
 
-/* ---- requests: numbers as u32le, strings with their NUL behind a length that counts it; 0 is NULL ---- */
+/* ---- requests: numbers as u32le, strings with their NUL behind a length that counts it; 0 is NULL
+ * ---- */
 
 static void put_str(struct vx_buf *b, const char *s)
 {
@@ -78,12 +82,22 @@ static void put_strs(struct vx_buf *b, struct vx_strs s)
 		put_str(b, s.v[i]);
 }
 
-enum { F_NET = 1, F_UNIX_ALL = 2, F_NO_UNIX = 4, F_PTY = 8, F_NESTING = 16, F_WEAKER = 32, F_GIT_CONFIG = 64 };
+enum {
+	F_NET = 1,
+	F_UNIX_ALL = 2,
+	F_NO_UNIX = 4,
+	F_PTY = 8,
+	F_NESTING = 16,
+	F_WEAKER = 32,
+	F_GIT_CONFIG = 64
+};
 
 int box_request_encode(const struct vx_sbx_request *r, const char *record_dir, struct vx_buf *b)
 {
-	vx_buf_u32le(b, (r->share_net ? F_NET : 0) | (r->unix_all ? F_UNIX_ALL : 0) | (r->no_unix ? F_NO_UNIX : 0) | (r->pty ? F_PTY : 0) |
-				(r->nesting ? F_NESTING : 0) | (r->weaker ? F_WEAKER : 0) | (r->git_config ? F_GIT_CONFIG : 0));
+	vx_buf_u32le(b, (r->share_net ? F_NET : 0) | (r->unix_all ? F_UNIX_ALL : 0) |
+				(r->no_unix ? F_NO_UNIX : 0) | (r->pty ? F_PTY : 0) |
+				(r->nesting ? F_NESTING : 0) | (r->weaker ? F_WEAKER : 0) |
+				(r->git_config ? F_GIT_CONFIG : 0));
 	put_str(b, record_dir);
 	put_str(b, r->wall);
 	put_str(b, r->cwd);
@@ -92,7 +106,9 @@ int box_request_encode(const struct vx_sbx_request *r, const char *record_dir, s
 	vx_buf_u32le(b, r->n_mounts);
 	for (uint32_t i = 0; i < r->n_mounts; i++) {
 		const struct vx_mount *m = &r->mounts[i];
-		vx_buf_u32le(b, (uint32_t)m->kind | (uint32_t)m->why << 8 | (m->writable ? 1U << 16 : 0) | (m->source_is_dir ? 1U << 17 : 0));
+		vx_buf_u32le(b, (uint32_t)m->kind | (uint32_t)m->why << 8 |
+					(m->writable ? 1U << 16 : 0) |
+					(m->source_is_dir ? 1U << 17 : 0));
 		vx_buf_u32le(b, m->mode);
 		put_str(b, m->source);
 		put_str(b, m->target);
@@ -100,7 +116,8 @@ int box_request_encode(const struct vx_sbx_request *r, const char *record_dir, s
 	}
 	vx_buf_u32le(b, r->n_placeholders);
 	for (uint32_t i = 0; i < r->n_placeholders; i++) {
-		vx_buf_u32le(b, (r->placeholders[i].is_dir ? 1U : 0) | (r->placeholders[i].outside ? 2U : 0));
+		vx_buf_u32le(b, (r->placeholders[i].is_dir ? 1U : 0) |
+					(r->placeholders[i].outside ? 2U : 0));
 		put_str(b, r->placeholders[i].path);
 		put_str(b, r->placeholders[i].grant);
 	}
@@ -125,7 +142,8 @@ static uint32_t get_u32(struct reader *d)
 		d->bad = true;
 		return 0;
 	}
-	uint32_t v = (uint32_t)d->p[0] | (uint32_t)d->p[1] << 8 | (uint32_t)d->p[2] << 16 | (uint32_t)d->p[3] << 24;
+	uint32_t v = (uint32_t)d->p[0] | (uint32_t)d->p[1] << 8 | (uint32_t)d->p[2] << 16 |
+		     (uint32_t)d->p[3] << 24;
 	d->p += 4;
 	d->left -= 4;
 	return v;
@@ -193,12 +211,14 @@ static void get_mounts(struct reader *d, struct vx_sbx_request *r)
 		m[i].target = get_path(d);
 		m[i].grant = get_str(d);
 		bool bind = m[i].kind == VX_MNT_BIND || m[i].kind == VX_MNT_DEVICE;
-		if (m[i].kind > VX_MNT_DEVICE || m[i].why > VX_WHY_SOCKET || (bind && (!m[i].source || m[i].source[0] != '/')))
+		if (m[i].kind > VX_MNT_DEVICE || m[i].why > VX_WHY_SOCKET ||
+			(bind && (!m[i].source || m[i].source[0] != '/')))
 			d->bad = true;
 	}
 }
 
-int box_request_decode(const void *p, size_t n, struct vx_arena *a, struct vx_sbx_request *ret, const char **ret_record_dir)
+int box_request_decode(const void *p, size_t n, struct vx_arena *a, struct vx_sbx_request *ret,
+	const char **ret_record_dir)
 {
 	struct reader d = {.p = p, .left = n, .a = a};
 	struct vx_sbx_request r = {0};

@@ -8,19 +8,25 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const builtins[] = {".", ":", "[", "alias", "bg", "break", "case", "cd", "command", "continue", "echo", "eval", "exec", "exit",
-	"export", "false", "fc", "fg", "for", "getopts", "hash", "if", "jobs", "kill", "let", "local", "printf", "pwd", "read", "readonly", "return",
-	"set", "shift", "test", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while"};
+static const char *const builtins[] = {".", ":", "[", "alias", "bg", "break", "case", "cd",
+	"command", "continue", "echo", "eval", "exec", "exit", "export", "false", "fc", "fg", "for",
+	"getopts", "hash", "if", "jobs", "kill", "let", "local", "printf", "pwd", "read",
+	"readonly", "return", "set", "shift", "test", "times", "trap", "true", "type", "ulimit",
+	"umask", "unalias", "unset", "until", "wait", "while"};
 
 static bool plain(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_-./@+:", c) != NULL;
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       strchr("_-./@+:", c) != NULL;
 }
 
 const char *withheld_program(struct vx_arena *a, struct vx_strs argv)
 {
-	bool shell = argv.n == 3 && vx_streq(vx_path_base(argv.v[0]), "sh") && vx_streq(argv.v[1], "-c");
-	const char *text = argv.n == 0 ? "" : shell ? argv.v[2] + strspn(argv.v[2], " \t\n") : argv.v[0];
+	bool shell =
+		argv.n == 3 && vx_streq(vx_path_base(argv.v[0]), "sh") && vx_streq(argv.v[1], "-c");
+	const char *text = argv.n == 0 ? ""
+			   : shell     ? argv.v[2] + strspn(argv.v[2], " \t\n")
+				       : argv.v[0];
 	size_t n = 0;
 
 	if (!shell)
@@ -36,13 +42,15 @@ const char *withheld_program(struct vx_arena *a, struct vx_strs argv)
 	return word;
 }
 
-const char *withheld_line(struct vx_arena *a, const struct vx_withheld *v, uint32_t n, const char *project, const char *path)
+const char *withheld_line(struct vx_arena *a, const struct vx_withheld *v, uint32_t n,
+	const char *project, const char *path)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (!vx_path_within(path, v[i].target))
 			continue;
 		const char *name = v[i].package, *at = v[i].link;
-		while (!name && (at = strstr(at, "/node_modules/"))) { /* what is linked is called what it is, but for aliases */
+		/* what is linked is called what it is, but for aliases */
+		while (!name && (at = strstr(at, "/node_modules/"))) {
 			at += strlen("/node_modules/");
 			name = strstr(at, "/node_modules/") ? NULL : at;
 		}
@@ -55,15 +63,18 @@ const char *withheld_line(struct vx_arena *a, const struct vx_withheld *v, uint3
 	return NULL;
 }
 
-const char *withheld_find(struct vx_arena *a, const char *program, const char *path_var, const char *cwd)
+const char *withheld_find(
+	struct vx_arena *a, const char *program, const char *path_var, const char *cwd)
 {
 	char *canonical;
 
 	if (strchr(program, '/'))
 		path_var = "";
-	for (const char *dir = path_var; dir; dir = strchr(dir, ':') ? strchr(dir, ':') + 1 : NULL) {
+	for (const char *dir = path_var; dir;
+		dir = strchr(dir, ':') ? strchr(dir, ':') + 1 : NULL) {
 		const char *at = vx_path_join(a, cwd, vx_arena_strndup(a, dir, strcspn(dir, ":")));
-		if (vx_path_canon(a, vx_path_join(a, at, program), &canonical) == 0 && access(canonical, X_OK) == 0)
+		if (vx_path_canon(a, vx_path_join(a, at, program), &canonical) == 0 &&
+			access(canonical, X_OK) == 0)
 			return canonical;
 	}
 	return NULL;

@@ -1,8 +1,10 @@
 /* vx-init: pid 1 of a sandbox. See vx/initproto.h for what it is given and what it says.
  *
- * It starts the command in a session of its own, reaps whatever is orphaned, passes signals on, and tells the box host how the command ended. It is not
- * dumpable, so that nothing inside can read its memory or take its descriptors; it shares no memory with anyone after the command's exec; no signal from
- * inside reaches it, since pid 1 has no handlers. Static and without libc: LD_PRELOAD and the like mean nothing to it. */
+ * It starts the command in a session of its own, reaps whatever is orphaned, passes signals on, and
+ * tells the box host how the command ended. It is not dumpable, so that nothing inside can read its
+ * memory or take its descriptors; it shares no memory with anyone after the command's exec; no
+ * signal from inside reaches it, since pid 1 has no handlers. Static and without libc: LD_PRELOAD
+ * and the like mean nothing to it. */
 #include "sys.h"
 
 #include "vx/initproto.h"
@@ -90,12 +92,14 @@ __attribute__((noreturn)) static void give_up(int32_t step, long error)
 	leave(1);
 }
 
-/* Whoever executed us must have made the sandbox first. Above all: whatever we signal is "everything", and that must end at our own namespace. */
+/* Whoever executed us must have made the sandbox first. Above all: whatever we signal is
+ * "everything", and that must end at our own namespace. */
 static void check_surroundings(void)
 {
 	if (SYS0(__NR_getpid) != 1)
 		give_up(VX_INIT_STEP_PIDNS, -EOPNOTSUPP);
-	if (SYS5(__NR_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 || SYS5(__NR_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_FILTERED)
+	if (SYS5(__NR_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 ||
+		SYS5(__NR_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_FILTERED)
 		give_up(VX_INIT_STEP_FILTER, -EOPNOTSUPP);
 }
 
@@ -132,7 +136,8 @@ static void map_payload(void)
 	long size = SYS3(__NR_lseek, VX_INIT_FD_PAYLOAD, 0, 2);
 	if (size < (long)sizeof *payload)
 		give_up(VX_INIT_STEP_PAYLOAD, size < 0 ? size : -EINVAL);
-	long at = SYS6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, VX_INIT_FD_PAYLOAD, 0);
+	long at = SYS6(
+		__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, VX_INIT_FD_PAYLOAD, 0);
 	if (at <= 0 && at > -4096)
 		give_up(VX_INIT_STEP_PAYLOAD, at);
 	payload = (struct vx_init_payload *)at;
@@ -151,14 +156,18 @@ static void check_binds(void)
 
 	if (size == -EBADF)
 		return;
-	long at = size <= 0 ? -EINVAL : SYS6(__NR_mmap, 0, size, PROT_READ, MAP_PRIVATE, VX_INIT_FD_CHECKS, 0);
+	long at = size <= 0
+			  ? -EINVAL
+			  : SYS6(__NR_mmap, 0, size, PROT_READ, MAP_PRIVATE, VX_INIT_FD_CHECKS, 0);
 	if (at <= 0 && at > -4096)
 		give_up(VX_INIT_STEP_CHECKS, at);
 	const struct vx_init_checks *c = (const struct vx_init_checks *)at;
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct statx st;
-		long r = SYS5(__NR_statx, AT_FDCWD, (const char *)c + c->v[i].path, AT_SYMLINK_NOFOLLOW, STATX_INO, &st);
-		if (r == 0 && (st.stx_ino != c->v[i].ino || st.stx_dev_major != c->v[i].dev_major || st.stx_dev_minor != c->v[i].dev_minor))
+		long r = SYS5(__NR_statx, AT_FDCWD, (const char *)c + c->v[i].path,
+			AT_SYMLINK_NOFOLLOW, STATX_INO, &st);
+		if (r == 0 && (st.stx_ino != c->v[i].ino || st.stx_dev_major != c->v[i].dev_major ||
+				      st.stx_dev_minor != c->v[i].dev_minor))
 			r = -ESTALE;
 		if (c->magic != VX_INIT_MAGIC || r < 0)
 			give_up(VX_INIT_STEP_CHECKS, r < 0 ? r : -EINVAL);
@@ -173,7 +182,8 @@ static long try_exec(char *file)
 
 	if (r != -ENOEXEC)
 		return r;
-	/* argv[-1] is the last offset of nothing: the payload leaves one word in front of argv for this. */
+	/* argv[-1] is the last offset of nothing: the payload leaves one word in front of argv for
+	 * this. */
 	char **shell = command_argv - 1;
 	static char sh[] = "/bin/sh";
 	shell[0] = sh;
@@ -241,7 +251,8 @@ static void child(void)
 	leave(127);
 }
 
-/* The command has ended. What it left behind is killed and reaped, so that the figures cover all of it. */
+/* The command has ended. What it left behind is killed and reaped, so that the figures cover all of
+ * it. */
 __attribute__((noreturn)) static void finish(int status)
 {
 	struct usage u = {0};
@@ -303,7 +314,8 @@ static void wait_for_go(void)
 
 __attribute__((noreturn)) static void serve(long command, int signals)
 {
-	struct pollfd p[2] = {{.fd = VX_INIT_FD_CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+	struct pollfd p[2] = {
+		{.fd = VX_INIT_FD_CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	char info[128 * 4];
 
 	for (;;) {
@@ -333,12 +345,14 @@ void init_main(void)
 	map_payload();
 	wait_for_go();
 	check_binds();
-	long command = sys_clone(CLONE_VM | CLONE_VFORK | SIGCHLD_, child_stack + sizeof child_stack, child);
+	long command = sys_clone(
+		CLONE_VM | CLONE_VFORK | SIGCHLD_, child_stack + sizeof child_stack, child);
 	if (command < 0)
 		give_up(VX_INIT_STEP_CLONE, command);
 	if (child_error)
 		give_up(child_step, child_error);
-	SYS1(__NR_close, VX_INIT_FD_STDERR); /* the pipes end when the command and its children have gone */
+	/* the pipes end when the command and its children have gone */
+	SYS1(__NR_close, VX_INIT_FD_STDERR);
 	SYS1(__NR_close, 0);
 	SYS1(__NR_close, 1);
 	SYS1(__NR_close, 2);

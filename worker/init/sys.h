@@ -1,4 +1,5 @@
-/* System calls without a libc: the calling convention of each architecture, and clone with a stack of its own. */
+/* System calls without a libc: the calling convention of each architecture, and clone with a stack
+ * of its own. */
 #ifndef VX_INIT_SYS_H
 #define VX_INIT_SYS_H
 
@@ -13,7 +14,10 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	register long r9 __asm__("r9") = f;
 	long ret;
 
-	__asm__ volatile("syscall" : "=a"(ret) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
 	return ret;
 }
 
@@ -25,16 +29,17 @@ static inline long sys_clone(unsigned long flags, void *stack_top, void (*run)(v
 	register long r10 __asm__("r10") = 0;
 	register long r8 __asm__("r8") = 0;
 
-	__asm__ volatile("syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "xor %%ebp, %%ebp\n\t"
-			 "call *%%r12\n\t"
-			 "ud2\n"
-			 "1:"
-			 : "=a"(ret)
-			 : "a"(__NR_clone), "D"(flags), "S"(stack_top), "d"(0L), "r"(r10), "r"(r8), "r"(r12)
-			 : "rcx", "r11", "memory");
+	__asm__ volatile(
+		"syscall\n\t"
+		"test %%rax, %%rax\n\t"
+		"jnz 1f\n\t"
+		"xor %%ebp, %%ebp\n\t"
+		"call *%%r12\n\t"
+		"ud2\n"
+		"1:"
+		: "=a"(ret)
+		: "a"(__NR_clone), "D"(flags), "S"(stack_top), "d"(0L), "r"(r10), "r"(r8), "r"(r12)
+		: "rcx", "r11", "memory");
 	return ret;
 }
 
@@ -58,7 +63,10 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
 
-	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	__asm__ volatile("svc #0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
 	return x0;
 }
 
@@ -101,6 +109,7 @@ static inline long sys_clone(unsigned long flags, void *stack_top, void (*run)(v
 #define SYS3(n, a, b, c) sys6(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
 #define SYS4(n, a, b, c, d) sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 #define SYS5(n, a, b, c, d, e) sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
-#define SYS6(n, a, b, c, d, e, f) sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define SYS6(n, a, b, c, d, e, f) \
+	sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 #endif

@@ -15,11 +15,13 @@
 
 static int bind_mount(void)
 {
-	return must_be(mount("/", "dist", NULL, MS_BIND, NULL), EPERM) | must_be(mount(env("T_OUT"), "dist", NULL, MS_BIND | MS_REC, NULL), EPERM);
+	return must_be(mount("/", "dist", NULL, MS_BIND, NULL), EPERM) |
+	       must_be(mount(env("T_OUT"), "dist", NULL, MS_BIND | MS_REC, NULL), EPERM);
 }
 static int mount_tmpfs(void)
 {
-	return must_be(mount("t", "/tmp", "tmpfs", 0, NULL), EPERM) | must_be(mount("proc", "/tmp", "proc", 0, NULL), EPERM);
+	return must_be(mount("t", "/tmp", "tmpfs", 0, NULL), EPERM) |
+	       must_be(mount("proc", "/tmp", "proc", 0, NULL), EPERM);
 }
 static int remount_writable(void)
 {
@@ -28,7 +30,8 @@ static int remount_writable(void)
 }
 static int unmount(void)
 {
-	return must_be(umount2(env("T_WS"), MNT_DETACH), EPERM) | must_be(umount2("src", 0), EPERM) | must_be(umount2("/proc", MNT_DETACH), EPERM) |
+	return must_be(umount2(env("T_WS"), MNT_DETACH), EPERM) |
+	       must_be(umount2("src", 0), EPERM) | must_be(umount2("/proc", MNT_DETACH), EPERM) |
 	       must_be(umount2(in("T_HOME", ".ssh"), MNT_DETACH), EPERM);
 }
 static int pivot(void)
@@ -41,15 +44,19 @@ static int change_root(void)
 }
 static int new_mount_api(void)
 {
-	return must_be(syscall(SYS_open_tree, AT_FDCWD, "/", 1), EPERM) | must_be(syscall(SYS_fsopen, "tmpfs", 0), EPERM) |
-	       must_be(syscall(SYS_move_mount, AT_FDCWD, "/tmp", AT_FDCWD, "dist", 0), EPERM) | must_be(syscall(SYS_fsmount, 0, 0, 0), EPERM) |
-	       must_be(syscall(SYS_fspick, AT_FDCWD, "/", 0), EPERM) | must_be(syscall(SYS_fsconfig, 0, 0, 0, 0, 0), EPERM) |
+	return must_be(syscall(SYS_open_tree, AT_FDCWD, "/", 1), EPERM) |
+	       must_be(syscall(SYS_fsopen, "tmpfs", 0), EPERM) |
+	       must_be(syscall(SYS_move_mount, AT_FDCWD, "/tmp", AT_FDCWD, "dist", 0), EPERM) |
+	       must_be(syscall(SYS_fsmount, 0, 0, 0), EPERM) |
+	       must_be(syscall(SYS_fspick, AT_FDCWD, "/", 0), EPERM) |
+	       must_be(syscall(SYS_fsconfig, 0, 0, 0, 0, 0), EPERM) |
 	       must_be(syscall(442 /* mount_setattr */, AT_FDCWD, "src", 0, NULL, 0), EPERM);
 }
 static int unshare_each(void)
 {
-	static const int flags[] = {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP,
-		0x80 /* NEWTIME */, CLONE_NEWUSER | CLONE_NEWNS, CLONE_NEWUSER | CLONE_FS};
+	static const int flags[] = {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET,
+		CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP, 0x80 /* NEWTIME */,
+		CLONE_NEWUSER | CLONE_NEWNS, CLONE_NEWUSER | CLONE_FS};
 	int r = HELD;
 
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
@@ -59,7 +66,8 @@ static int unshare_each(void)
 }
 static int clone_namespace(void)
 {
-	static const unsigned long flags[] = {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER | CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP};
+	static const unsigned long flags[] = {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID,
+		CLONE_NEWUSER | CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP};
 	int r = HELD;
 
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
@@ -101,19 +109,23 @@ static int capabilities(void)
 	int r = HELD;
 
 	syscall(SYS_capget, &h, d);
-	if (d[0].effective | d[1].effective | d[0].permitted | d[1].permitted | d[0].inheritable | d[1].inheritable)
+	if (d[0].effective | d[1].effective | d[0].permitted | d[1].permitted | d[0].inheritable |
+		d[1].inheritable)
 		r = ESCAPED;
 	for (unsigned long c = 0; c < 41; c++)
-		if (prctl(PR_CAPBSET_READ, c, 0, 0, 0) == 1 || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, c, 0, 0) == 1)
+		if (prctl(PR_CAPBSET_READ, c, 0, 0, 0) == 1 ||
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, c, 0, 0) == 1)
 			r = ESCAPED;
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		r = ESCAPED;
 	d[0].permitted = d[0].effective = 1U << CAP_SYS_CHROOT;
-	return r | must_fail(syscall(SYS_capset, &h, d)) | must_fail(prctl(PR_SET_SECUREBITS, 0, 0, 0, 0));
+	return r | must_fail(syscall(SYS_capset, &h, d)) |
+	       must_fail(prctl(PR_SET_SECUREBITS, 0, 0, 0, 0));
 }
 static int change_identity(void)
 {
-	return must_fail(setuid(getuid() == 0 ? 1 : 0)) | must_fail(setgid(getgid() == 0 ? 1 : 0)) | must_fail(syscall(SYS_setgroups, 0, NULL)) |
+	return must_fail(setuid(getuid() == 0 ? 1 : 0)) | must_fail(setgid(getgid() == 0 ? 1 : 0)) |
+	       must_fail(syscall(SYS_setgroups, 0, NULL)) |
 	       must_fail(setresuid(getuid() + 1, getuid() + 1, getuid() + 1));
 }
 static int suid_program(void)
@@ -148,36 +160,44 @@ static int io_uring(void)
 {
 	char params[256] = {0};
 
-	return must_be(syscall(425, 1, params), ENOSYS) | must_be(syscall(426, 0, 0, 0, 0, 0), ENOSYS) | must_be(syscall(427, 0, 0, 0, 0), ENOSYS);
+	return must_be(syscall(425, 1, params), ENOSYS) |
+	       must_be(syscall(426, 0, 0, 0, 0, 0), ENOSYS) |
+	       must_be(syscall(427, 0, 0, 0, 0), ENOSYS);
 }
 static int keyrings(void)
 {
-	return must_be(syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, -3, 1), EPERM) | must_be(syscall(SYS_add_key, "user", "x", "y", 1, -2), EPERM) |
+	return must_be(syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, -3, 1), EPERM) |
+	       must_be(syscall(SYS_add_key, "user", "x", "y", 1, -2), EPERM) |
 	       must_be(syscall(SYS_request_key, "user", "x", NULL, 0), EPERM);
 }
 static int inject_terminal_input(void)
 {
 	char c = 'x';
 
-	return must_be(ioctl(0, TIOCSTI, &c), EPERM) | must_be(syscall(SYS_ioctl, 0, 0xffffffff00000000UL | TIOCSTI, &c), EPERM) |
+	return must_be(ioctl(0, TIOCSTI, &c), EPERM) |
+	       must_be(syscall(SYS_ioctl, 0, 0xffffffff00000000UL | TIOCSTI, &c), EPERM) |
 	       must_be(ioctl(0, TIOCLINUX, &c), EPERM);
 }
 static int open_terminal(void)
 {
-	return must_fail(open("/dev/tty", O_RDWR | O_CLOEXEC)) | must_fail(open("/dev/ptmx", O_RDWR | O_CLOEXEC)) |
+	return must_fail(open("/dev/tty", O_RDWR | O_CLOEXEC)) |
+	       must_fail(open("/dev/ptmx", O_RDWR | O_CLOEXEC)) |
 	       must_fail(open("/dev/console", O_RDWR | O_CLOEXEC));
 }
 static int load_code(void)
 {
-	return must_be(syscall(SYS_init_module, NULL, 0, ""), EPERM) | must_be(syscall(SYS_finit_module, -1, "", 0), EPERM) |
-	       must_be(syscall(SYS_delete_module, "x", 0), EPERM) | must_be(syscall(SYS_kexec_load, 0, 0, NULL, 0), EPERM) |
+	return must_be(syscall(SYS_init_module, NULL, 0, ""), EPERM) |
+	       must_be(syscall(SYS_finit_module, -1, "", 0), EPERM) |
+	       must_be(syscall(SYS_delete_module, "x", 0), EPERM) |
+	       must_be(syscall(SYS_kexec_load, 0, 0, NULL, 0), EPERM) |
 	       must_be(syscall(SYS_kexec_file_load, -1, -1, 0, "", 0), EPERM);
 }
 static int bpf_perf_userfaultfd(void)
 {
 	char attr[128] = {0};
 
-	return must_be(syscall(SYS_bpf, 0, attr, sizeof attr), EPERM) | must_be(syscall(SYS_perf_event_open, attr, 0, -1, -1, 0), EPERM) |
+	return must_be(syscall(SYS_bpf, 0, attr, sizeof attr), EPERM) |
+	       must_be(syscall(SYS_perf_event_open, attr, 0, -1, -1, 0), EPERM) |
 	       must_be(syscall(SYS_userfaultfd, 0), EPERM);
 }
 static int newer_than_the_rules(void)
@@ -195,15 +215,18 @@ static int machine_wide(void)
 {
 	struct timeval t = {0, 0};
 
-	return must_fail(sethostname("x", 1)) | must_fail(settimeofday(&t, NULL)) | must_fail(swapon("dist/x", 0)) |
-	       must_fail(syscall(SYS_acct, "dist/acct")) | must_fail(syscall(SYS_reboot, 0xfee1dead, 672274793, 0, NULL)) |
+	return must_fail(sethostname("x", 1)) | must_fail(settimeofday(&t, NULL)) |
+	       must_fail(swapon("dist/x", 0)) | must_fail(syscall(SYS_acct, "dist/acct")) |
+	       must_fail(syscall(SYS_reboot, 0xfee1dead, 672274793, 0, NULL)) |
 	       must_fail(syscall(SYS_syslog, 5, NULL, 0)) | must_fail(nice(-5) == -1 ? -1 : 0);
 }
 static int sysctls(void)
 {
-	static const char *const names[] = {"kernel/hostname", "kernel/core_pattern", "kernel/modprobe", "kernel/hotplug", "kernel/panic",
-		"kernel/sysrq", "vm/overcommit_memory", "vm/drop_caches", "fs/suid_dumpable", "fs/binfmt_misc/register", "net/ipv4/ip_forward",
-		"kernel/poweroff_cmd", "user/max_user_namespaces"};
+	static const char *const names[] = {"kernel/hostname", "kernel/core_pattern",
+		"kernel/modprobe", "kernel/hotplug", "kernel/panic", "kernel/sysrq",
+		"vm/overcommit_memory", "vm/drop_caches", "fs/suid_dumpable",
+		"fs/binfmt_misc/register", "net/ipv4/ip_forward", "kernel/poweroff_cmd",
+		"user/max_user_namespaces"};
 	char path[128];
 	int r = HELD;
 
@@ -215,9 +238,11 @@ static int sysctls(void)
 }
 static int core_pattern(void)
 {
-	/* what stands there is written back: an attempt that succeeds must not hand the machine's crashes to a program */
+	/* what stands there is written back: an attempt that succeeds must not hand the machine's
+	 * crashes to a program */
 	char now[256];
-	int in = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC), out = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
+	int in = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC),
+	    out = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
 	ssize_t n = in >= 0 ? read(in, now, sizeof now) : -1;
 
 	if (out >= 0 && n > 0)
@@ -226,9 +251,11 @@ static int core_pattern(void)
 }
 static int proc_files(void)
 {
-	return can_write("/proc/sysrq-trigger") | can_write("/proc/irq/default_smp_affinity") | can_write("/proc/bus/pci/00/00.0") |
-	       can_write("/proc/mtrr") | can_write("/proc/acpi/wakeup") | can_write("/proc/scsi/scsi") | can_write("/proc/timer_stats") |
-	       can_write("/proc/dynamic_debug/control") | can_read("/proc/kcore") | can_read("/proc/kmsg");
+	return can_write("/proc/sysrq-trigger") | can_write("/proc/irq/default_smp_affinity") |
+	       can_write("/proc/bus/pci/00/00.0") | can_write("/proc/mtrr") |
+	       can_write("/proc/acpi/wakeup") | can_write("/proc/scsi/scsi") |
+	       can_write("/proc/timer_stats") | can_write("/proc/dynamic_debug/control") |
+	       can_read("/proc/kcore") | can_read("/proc/kmsg");
 }
 static int weaken_filter(void)
 {
@@ -245,7 +272,8 @@ static int weaken_filter(void)
 
 	if (prctl(PR_SET_SECCOMP, 2, &prog, 0, 0) < 0)
 		return cannot_call("seccomp");
-	return must_be(syscall(SYS_unshare, CLONE_NEWUSER), EPERM) | must_be(syscall(SYS_add_key, "user", "x", "y", 1, -2), EPERM);
+	return must_be(syscall(SYS_unshare, CLONE_NEWUSER), EPERM) |
+	       must_be(syscall(SYS_add_key, "user", "x", "y", 1, -2), EPERM);
 }
 static int memfd_exec(void)
 {
@@ -269,14 +297,17 @@ static int memfd_exec(void)
 static int i386_entry(void)
 {
 #ifdef __x86_64__
-	/* int $0x80 takes i386 numbers: unshare 310, mount 21, socketcall 102, socket 359, io_uring_setup 425, add_key 286, clone3 435 */
+	/* int $0x80 takes i386 numbers: unshare 310, mount 21, socketcall 102, socket 359,
+	 * io_uring_setup 425, add_key 286, clone3 435 */
 	static const struct {
 		int nr;
 		unsigned long a, b, c;
 		int error;
-	} t[] = {{310, CLONE_NEWUSER, 0, 0, EPERM}, {21, 0, 0, 0, EPERM}, {102, 1, 0, 0, EPERM}, {359, 1, 1, 0, EPERM}, {425, 1, 0, 0, ENOSYS},
-		{286, 0, 0, 0, EPERM}, {435, 0, 0, 0, ENOSYS}, {54, 0, TIOCSTI, 0, EPERM}, {336, 0, 0, 0, EPERM}, {120, CLONE_NEWUSER, 0, 0, EPERM},
-		{346, -1UL, 0, 0, EPERM}, {357, 0, 0, 0, EPERM}, {500, 0, 0, 0, ENOSYS}};
+	} t[] = {{310, CLONE_NEWUSER, 0, 0, EPERM}, {21, 0, 0, 0, EPERM}, {102, 1, 0, 0, EPERM},
+		{359, 1, 1, 0, EPERM}, {425, 1, 0, 0, ENOSYS}, {286, 0, 0, 0, EPERM},
+		{435, 0, 0, 0, ENOSYS}, {54, 0, TIOCSTI, 0, EPERM}, {336, 0, 0, 0, EPERM},
+		{120, CLONE_NEWUSER, 0, 0, EPERM}, {346, -1UL, 0, 0, EPERM}, {357, 0, 0, 0, EPERM},
+		{500, 0, 0, 0, ENOSYS}};
 	int r = HELD, status;
 
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -307,18 +338,25 @@ static int x32_entry(void)
 #ifdef __x86_64__
 	const long bit = 0x40000000;
 
-	return must_fail(syscall(bit | SYS_unshare, CLONE_NEWUSER)) | must_fail(syscall(bit | SYS_socket, 1, 1, 0)) |
-	       must_fail(syscall(bit | SYS_mount, "t", "/tmp", "tmpfs", 0, NULL)) | must_fail(syscall(bit | 425, 1, NULL));
+	return must_fail(syscall(bit | SYS_unshare, CLONE_NEWUSER)) |
+	       must_fail(syscall(bit | SYS_socket, 1, 1, 0)) |
+	       must_fail(syscall(bit | SYS_mount, "t", "/tmp", "tmpfs", 0, NULL)) |
+	       must_fail(syscall(bit | 425, 1, NULL));
 #else
 	return cannot("another architecture");
 #endif
 }
 
-const struct attempt kernel_attempts[] = {{"bind-mount", bind_mount}, {"mount-tmpfs", mount_tmpfs}, {"remount-writable", remount_writable},
-	{"unmount", unmount}, {"pivot-root", pivot}, {"chroot", change_root}, {"new-mount-api", new_mount_api}, {"unshare", unshare_each},
-	{"clone-namespace", clone_namespace}, {"clone3", clone3_namespace}, {"setns", set_namespace}, {"capabilities", capabilities},
-	{"change-identity", change_identity}, {"suid-program", suid_program}, {"io-uring", io_uring}, {"keyrings", keyrings},
-	{"inject-terminal-input", inject_terminal_input}, {"open-terminal", open_terminal}, {"load-code", load_code},
-	{"bpf-perf-userfaultfd", bpf_perf_userfaultfd}, {"newer-than-the-rules", newer_than_the_rules}, {"machine-wide", machine_wide},
-	{"sysctls", sysctls}, {"core-pattern", core_pattern}, {"proc-files", proc_files}, {"weaken-filter", weaken_filter},
-	{"memfd-exec", memfd_exec}, {"i386-entry", i386_entry}, {"x32-entry", x32_entry}, {NULL, NULL}};
+const struct attempt kernel_attempts[] = {{"bind-mount", bind_mount}, {"mount-tmpfs", mount_tmpfs},
+	{"remount-writable", remount_writable}, {"unmount", unmount}, {"pivot-root", pivot},
+	{"chroot", change_root}, {"new-mount-api", new_mount_api}, {"unshare", unshare_each},
+	{"clone-namespace", clone_namespace}, {"clone3", clone3_namespace},
+	{"setns", set_namespace}, {"capabilities", capabilities},
+	{"change-identity", change_identity}, {"suid-program", suid_program},
+	{"io-uring", io_uring}, {"keyrings", keyrings},
+	{"inject-terminal-input", inject_terminal_input}, {"open-terminal", open_terminal},
+	{"load-code", load_code}, {"bpf-perf-userfaultfd", bpf_perf_userfaultfd},
+	{"newer-than-the-rules", newer_than_the_rules}, {"machine-wide", machine_wide},
+	{"sysctls", sysctls}, {"core-pattern", core_pattern}, {"proc-files", proc_files},
+	{"weaken-filter", weaken_filter}, {"memfd-exec", memfd_exec}, {"i386-entry", i386_entry},
+	{"x32-entry", x32_entry}, {NULL, NULL}};

@@ -74,7 +74,8 @@ int must_be(long r, int error)
 
 int main(int argc, char **argv)
 {
-	const struct attempt *const all[] = {file_attempts, kernel_attempts, process_attempts, net_attempts, more_attempts};
+	const struct attempt *const all[] = {
+		file_attempts, kernel_attempts, process_attempts, net_attempts, more_attempts};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		for (const struct attempt *a = all[i]; a->name; a++) {

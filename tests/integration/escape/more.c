@@ -1,4 +1,5 @@
-/* Interfaces that reach over processes, file systems and namespaces; and attempts from a user namespace of the task's own, where it may have one. */
+/* Interfaces that reach over processes, file systems and namespaces; and attempts from a user
+ * namespace of the task's own, where it may have one. */
 #include "attempt.h"
 
 #include <fcntl.h>
@@ -25,13 +26,18 @@
 
 static int fanotify(void)
 {
-	int r = must_fail(fanotify_init(FAN_CLASS_CONTENT, O_RDONLY)) | must_fail(fanotify_init(FAN_CLASS_PRE_CONTENT, O_RDONLY));
-	int fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID, O_RDONLY); /* watching single inodes is anybody's right */
+	int r = must_fail(fanotify_init(FAN_CLASS_CONTENT, O_RDONLY)) |
+		must_fail(fanotify_init(FAN_CLASS_PRE_CONTENT, O_RDONLY));
+	/* watching single inodes is anybody's right */
+	int fd = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID, O_RDONLY);
 
 	if (fd < 0)
 		return r;
-	return r | must_fail(fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN, AT_FDCWD, "/")) |
-	       must_fail(fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN, AT_FDCWD, "dist"));
+	return r |
+	       must_fail(
+		       fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN, AT_FDCWD, "/")) |
+	       must_fail(fanotify_mark(
+		       fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN, AT_FDCWD, "dist"));
 }
 static int secret_memory(void)
 {
@@ -44,7 +50,9 @@ static int secret_memory(void)
 	if (l.rlim_cur == RLIM_INFINITY)
 		return cannot("no limit of locked memory");
 	size_t n = l.rlim_cur + 4096; /* what cannot be swapped is bounded */
-	void *p = ftruncate(fd, (off_t)n) < 0 ? MAP_FAILED : mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = ftruncate(fd, (off_t)n) < 0
+			  ? MAP_FAILED
+			  : mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return p == MAP_FAILED ? HELD : ESCAPED;
 }
 static int advise_others(void)
@@ -55,9 +63,12 @@ static int advise_others(void)
 		size_t n;
 	} v = {(void *)0x400000, 4096};
 
-	return must_fail(syscall(440 /* process_madvise */, one, &v, 1, MADV_COLD, 0)) | must_fail(syscall(448 /* process_mrelease */, one, 0)) |
-	       must_fail(syscall(SYS_kcmp, getpid(), 1, 1, 0, 0)) | must_fail(syscall(SYS_move_pages, 1, 0, NULL, NULL, NULL, 0)) |
-	       must_fail(syscall(SYS_migrate_pages, 1, 0, NULL, NULL)) | must_fail(syscall(SYS_get_robust_list, 1, &v.p, &v.n));
+	return must_fail(syscall(440 /* process_madvise */, one, &v, 1, MADV_COLD, 0)) |
+	       must_fail(syscall(448 /* process_mrelease */, one, 0)) |
+	       must_fail(syscall(SYS_kcmp, getpid(), 1, 1, 0, 0)) |
+	       must_fail(syscall(SYS_move_pages, 1, 0, NULL, NULL, NULL, 0)) |
+	       must_fail(syscall(SYS_migrate_pages, 1, 0, NULL, NULL)) |
+	       must_fail(syscall(SYS_get_robust_list, 1, &v.p, &v.n));
 }
 static int own_descriptor_of_outside(void)
 {
@@ -89,9 +100,11 @@ static int set_clock(void)
 /* The file system of a granted directory is the machine's. */
 static int freeze_file_system(void)
 {
-	int d = open("dist", O_RDONLY | O_DIRECTORY | O_CLOEXEC), file = open("dist/f", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	int d = open("dist", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    file = open("dist/f", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	unsigned long long range[3] = {0, 4096, 0};
-	int flags = 0x10 /* FS_IMMUTABLE_FL */, none = 99; /* no way to shut down, which is looked at after the permission */
+	int flags = 0x10 /* FS_IMMUTABLE_FL */,
+	    none = 99; /* no way to shut down, which is looked at after the permission */
 
 	int r = must_fail(ioctl(d, FIFREEZE, 0));
 	if (r == ESCAPED)
@@ -106,11 +119,13 @@ static int freeze_file_system(void)
 }
 static int privileged_attributes(void)
 {
-	static const char caps[20] = {1, 0, 0, 2, -1, -1, -1, -1}; /* VFS_CAP_REVISION_2, effective */
+	/* VFS_CAP_REVISION_2, effective */
+	static const char caps[20] = {1, 0, 0, 2, -1, -1, -1, -1};
 	int r;
 
 	close(open("dist/f", O_RDWR | O_CREAT | O_CLOEXEC, 0755));
-	r = must_fail(setxattr("dist/f", "security.capability", caps, sizeof caps, 0)) | must_fail(setxattr("dist/f", "trusted.x", "y", 1, 0)) |
+	r = must_fail(setxattr("dist/f", "security.capability", caps, sizeof caps, 0)) |
+	    must_fail(setxattr("dist/f", "trusted.x", "y", 1, 0)) |
 	    must_fail(setxattr("/bin/sh", "user.x", "y", 1, 0));
 	unlink("dist/f");
 	return r;
@@ -133,14 +148,16 @@ static int ipc_by_number(void)
 	int r = HELD;
 
 	for (int i = 0; i < 4096; i++)
-		r |= must_fail((long)shmat(i, NULL, SHM_RDONLY)) | must_fail(shmctl(i, SHM_STAT, &s)) | must_fail(msgctl(i, MSG_STAT, &m)) |
+		r |= must_fail((long)shmat(i, NULL, SHM_RDONLY)) |
+		     must_fail(shmctl(i, SHM_STAT, &s)) | must_fail(msgctl(i, MSG_STAT, &m)) |
 		     must_fail(semctl(i, 0, GETVAL));
 	return r;
 }
 static int odd_families(void)
 {
-	static const int families[] = {15 /* key */, 21 /* rds */, 30 /* tipc */, 31 /* bluetooth */, 38 /* alg */, 39 /* nfc */, 40 /* vsock */,
-		41 /* kcm */, 42 /* qipcrtr */, 43 /* smc */, 44 /* xdp */, 45 /* mctp */};
+	static const int families[] = {15 /* key */, 21 /* rds */, 30 /* tipc */,
+		31 /* bluetooth */, 38 /* alg */, 39 /* nfc */, 40 /* vsock */, 41 /* kcm */,
+		42 /* qipcrtr */, 43 /* smc */, 44 /* xdp */, 45 /* mctp */};
 	int r = HELD;
 
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
@@ -173,7 +190,8 @@ static int landlock(void)
 
 	if (fd < 0 || syscall(445, fd, 1, &rule, 0) < 0 || syscall(446, fd, 0) < 0)
 		return cannot_call("Landlock");
-	return can_read("../b/secret") | can_read(in("T_WS", "secret")) | can_read(in("T_HOME", ".npmrc"));
+	return can_read("../b/secret") | can_read(in("T_WS", "secret")) |
+	       can_read(in("T_HOME", ".npmrc"));
 }
 /* A device that was granted: its terminal input is nobody's to push. */
 static int granted_device(void)
@@ -185,7 +203,8 @@ static int granted_device(void)
 	if (fd < 0)
 		return path ? cannot_call(path) : cannot("no device is granted");
 	return must_be(ioctl(fd, TIOCSTI, &c), EPERM) | must_be(ioctl(fd, TIOCLINUX, &c), EPERM) |
-	       must_be(syscall(SYS_ioctl, fd, 0xdeadbeef00000000UL | TIOCLINUX, &c), EPERM) | can_read("/dev/kmsg") | can_read("/dev/mem");
+	       must_be(syscall(SYS_ioctl, fd, 0xdeadbeef00000000UL | TIOCLINUX, &c), EPERM) |
+	       can_read("/dev/kmsg") | can_read("/dev/mem");
 }
 
 /* ---- from a user namespace of our own, which only weakerWhenNested leaves to a task ---- */
@@ -196,16 +215,20 @@ static int may_nest(int more)
 }
 static int see_everything(void)
 {
-	return can_read(in("T_WS", "secret")) | can_read("../b/secret") | can_read(in("T_HOME", ".ssh/id_rsa")) | can_read(in("T_HOME", ".npmrc")) |
-	       can_read(in("T_WS", ".vx/cache/entry")) | can_write("src/x") | can_write(in("T_OUT", "secret")) | can_write("work/.git/hooks/new");
+	return can_read(in("T_WS", "secret")) | can_read("../b/secret") |
+	       can_read(in("T_HOME", ".ssh/id_rsa")) | can_read(in("T_HOME", ".npmrc")) |
+	       can_read(in("T_WS", ".vx/cache/entry")) | can_write("src/x") |
+	       can_write(in("T_OUT", "secret")) | can_write("work/.git/hooks/new");
 }
 static int nested_uncover(void)
 {
 	if (!may_nest(0))
 		return HELD;
-	int r = must_fail(umount2(env("T_WS"), MNT_DETACH)) | must_fail(umount2(in("T_HOME", ".ssh"), MNT_DETACH)) |
-		must_fail(umount2(in("T_HOME", ".npmrc"), MNT_DETACH)) | must_fail(umount2("src", MNT_DETACH)) |
-		must_fail(umount2("/tmp", MNT_DETACH)) | must_fail(umount2("work/.git/hooks", MNT_DETACH));
+	int r = must_fail(umount2(env("T_WS"), MNT_DETACH)) |
+		must_fail(umount2(in("T_HOME", ".ssh"), MNT_DETACH)) |
+		must_fail(umount2(in("T_HOME", ".npmrc"), MNT_DETACH)) |
+		must_fail(umount2("src", MNT_DETACH)) | must_fail(umount2("/tmp", MNT_DETACH)) |
+		must_fail(umount2("work/.git/hooks", MNT_DETACH));
 	return r | see_everything();
 }
 static int nested_remount(void)
@@ -213,15 +236,18 @@ static int nested_remount(void)
 	if (!may_nest(0))
 		return HELD;
 	mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-	return must_fail(mount(NULL, "src", NULL, MS_REMOUNT | MS_BIND, NULL)) | must_fail(mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND, NULL)) |
-	       must_fail(mount(NULL, "work/.git/hooks", NULL, MS_REMOUNT | MS_BIND, NULL)) | see_everything();
+	return must_fail(mount(NULL, "src", NULL, MS_REMOUNT | MS_BIND, NULL)) |
+	       must_fail(mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND, NULL)) |
+	       must_fail(mount(NULL, "work/.git/hooks", NULL, MS_REMOUNT | MS_BIND, NULL)) |
+	       see_everything();
 }
 static int nested_copy_without_covers(void)
 {
 	if (!may_nest(0))
 		return HELD;
 	mkdir("dist/n", 0755);
-	int r = must_fail(mount("/", "dist/n", NULL, MS_BIND, NULL)) | must_fail(syscall(SYS_open_tree, AT_FDCWD, "/", 1 /* CLONE */)) |
+	int r = must_fail(mount("/", "dist/n", NULL, MS_BIND, NULL)) |
+		must_fail(syscall(SYS_open_tree, AT_FDCWD, "/", 1 /* CLONE */)) |
 		must_fail(mount(env("T_HOME"), "dist/n", NULL, MS_BIND, NULL));
 	/* with its covers it may be copied: they come along, locked */
 	if (mount("/", "dist/n", NULL, MS_BIND | MS_REC, NULL) == 0) {
@@ -244,8 +270,10 @@ static int nested_move_cover(void)
 	if (!may_nest(0))
 		return HELD;
 	mkdir("dist/n", 0755);
-	int r = must_fail(mount(env("T_WS"), "dist/n", NULL, MS_MOVE, NULL)) | must_fail(mount(in("T_HOME", ".ssh"), "dist/n", NULL, MS_MOVE, NULL)) |
-		must_fail(syscall(SYS_move_mount, AT_FDCWD, in("T_HOME", ".ssh"), AT_FDCWD, "dist/n", 0));
+	int r = must_fail(mount(env("T_WS"), "dist/n", NULL, MS_MOVE, NULL)) |
+		must_fail(mount(in("T_HOME", ".ssh"), "dist/n", NULL, MS_MOVE, NULL)) |
+		must_fail(syscall(
+			SYS_move_mount, AT_FDCWD, in("T_HOME", ".ssh"), AT_FDCWD, "dist/n", 0));
 	rmdir("dist/n");
 	return r | see_everything();
 }
@@ -278,7 +306,8 @@ static int nested_fresh_proc(void)
 	if (p == 0) {
 		if (mount("proc", "/tmp", "proc", 0, NULL) < 0)
 			_exit(HELD);
-		_exit(can_write("/tmp/sys/kernel/core_pattern") | can_write("/tmp/sys/vm/drop_caches") | can_write("/tmp/sysrq-trigger") |
+		_exit(can_write("/tmp/sys/kernel/core_pattern") |
+			can_write("/tmp/sys/vm/drop_caches") | can_write("/tmp/sysrq-trigger") |
 			can_read("/tmp/kcore") | can_read("/tmp/1/root/nowhere"));
 	}
 	waitpid(p, &status, 0);
@@ -293,8 +322,8 @@ static int nested_cgroups(void)
 		return HELD;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (mount("cgroup", "/tmp", "cgroup", 0, kinds[i]) == 0) {
-			r |= can_write("/tmp/release_agent") | can_write("/tmp/vx-escape") | can_write("/tmp/cgroup.procs") |
-			     can_write("/tmp/devices.allow");
+			r |= can_write("/tmp/release_agent") | can_write("/tmp/vx-escape") |
+			     can_write("/tmp/cgroup.procs") | can_write("/tmp/devices.allow");
 			rmdir("/tmp/vx-escape");
 			umount2("/tmp", MNT_DETACH);
 		}
@@ -308,14 +337,20 @@ static int nested_device(void)
 		return HELD;
 	if (mount("t", "/tmp", "tmpfs", 0, NULL) < 0)
 		return HELD;
-	return must_fail(mknod("/tmp/mem", S_IFCHR | 0666, 0x101)) | must_fail(mount("/dev/vda", "/tmp", "ext4", 0, NULL));
+	return must_fail(mknod("/tmp/mem", S_IFCHR | 0666, 0x101)) |
+	       must_fail(mount("/dev/vda", "/tmp", "ext4", 0, NULL));
 }
 
-const struct attempt more_attempts[] = {{"fanotify", fanotify}, {"secret-memory", secret_memory}, {"advise-others", advise_others},
-	{"own-descriptor-of-outside", own_descriptor_of_outside}, {"port-io", port_io}, {"real-time", real_time}, {"set-clock", set_clock},
-	{"freeze-file-system", freeze_file_system}, {"privileged-attributes", privileged_attributes}, {"own-process-files", own_process_files},
-	{"ipc-by-number", ipc_by_number}, {"odd-families", odd_families}, {"abstract-names", abstract_names}, {"landlock", landlock},
-	{"granted-device", granted_device}, {"nested-uncover", nested_uncover}, {"nested-remount", nested_remount},
-	{"nested-copy-without-covers", nested_copy_without_covers}, {"nested-move-cover", nested_move_cover},
-	{"nested-magic-links", nested_magic_links}, {"nested-fresh-proc", nested_fresh_proc}, {"nested-cgroups", nested_cgroups},
+const struct attempt more_attempts[] = {{"fanotify", fanotify}, {"secret-memory", secret_memory},
+	{"advise-others", advise_others}, {"own-descriptor-of-outside", own_descriptor_of_outside},
+	{"port-io", port_io}, {"real-time", real_time}, {"set-clock", set_clock},
+	{"freeze-file-system", freeze_file_system},
+	{"privileged-attributes", privileged_attributes}, {"own-process-files", own_process_files},
+	{"ipc-by-number", ipc_by_number}, {"odd-families", odd_families},
+	{"abstract-names", abstract_names}, {"landlock", landlock},
+	{"granted-device", granted_device}, {"nested-uncover", nested_uncover},
+	{"nested-remount", nested_remount},
+	{"nested-copy-without-covers", nested_copy_without_covers},
+	{"nested-move-cover", nested_move_cover}, {"nested-magic-links", nested_magic_links},
+	{"nested-fresh-proc", nested_fresh_proc}, {"nested-cgroups", nested_cgroups},
 	{"nested-device", nested_device}, {NULL, NULL}};

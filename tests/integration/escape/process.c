@@ -28,14 +28,16 @@ static int read_init_memory(void)
 	char b[8];
 	struct iovec l = {b, 8}, r = {(void *)0x400000, 8};
 
-	return must_fail(process_vm_readv(1, &l, 1, &r, 1, 0)) | can_read("/proc/1/mem") | can_read("/proc/1/environ") | can_read("/proc/1/maps");
+	return must_fail(process_vm_readv(1, &l, 1, &r, 1, 0)) | can_read("/proc/1/mem") |
+	       can_read("/proc/1/environ") | can_read("/proc/1/maps");
 }
 static int write_init_memory(void)
 {
 	char b[8] = "";
 	struct iovec l = {b, 8}, r = {(void *)0x400000, 8};
 
-	return must_fail(process_vm_writev(1, &l, 1, &r, 1, 0)) | must_fail(open("/proc/1/mem", O_RDWR | O_CLOEXEC));
+	return must_fail(process_vm_writev(1, &l, 1, &r, 1, 0)) |
+	       must_fail(open("/proc/1/mem", O_RDWR | O_CLOEXEC));
 }
 static int steal_init_descriptor(void)
 {
@@ -54,7 +56,8 @@ static int open_init_descriptor(void)
 
 	for (int i = 0; i < 16; i++) {
 		snprintf(path, sizeof path, "/proc/1/fd/%d", i);
-		r |= must_fail(open(path, O_RDWR | O_CLOEXEC)) | must_fail(open(path, O_RDONLY | O_CLOEXEC));
+		r |= must_fail(open(path, O_RDWR | O_CLOEXEC)) |
+		     must_fail(open(path, O_RDONLY | O_CLOEXEC));
 	}
 	return r;
 }
@@ -81,7 +84,8 @@ static int limits_of_outside(void)
 {
 	struct rlimit l = {0, 0};
 
-	return must_fail(prlimit(host_pid(), RLIMIT_NOFILE, &l, NULL)) | must_fail(setpriority(PRIO_PROCESS, (id_t)host_pid(), 5));
+	return must_fail(prlimit(host_pid(), RLIMIT_NOFILE, &l, NULL)) |
+	       must_fail(setpriority(PRIO_PROCESS, (id_t)host_pid(), 5));
 }
 static int see_outside(void)
 {
@@ -134,7 +138,8 @@ static int environment(void)
 }
 static int sysv_ipc(void)
 {
-	return must_fail(shmget((key_t)atoi(env("T_SHMKEY")), 0, 0)) | must_fail(msgget((key_t)atoi(env("T_SHMKEY")), 0));
+	return must_fail(shmget((key_t)atoi(env("T_SHMKEY")), 0, 0)) |
+	       must_fail(msgget((key_t)atoi(env("T_SHMKEY")), 0));
 }
 static int posix_queue(void)
 {
@@ -142,16 +147,23 @@ static int posix_queue(void)
 }
 static int preload_into_init(void)
 {
-	/* LD_PRELOAD is in this task's environment: had pid 1 or bwrap loaded it, the library would have left a mark */
+	/* LD_PRELOAD is in this task's environment: had pid 1 or bwrap loaded it, the library would
+	 * have left a mark */
 	return access("dist/preload-1", F_OK) == 0 ? ESCAPED : HELD;
 }
 static int own_session(void)
 {
-	return getsid(0) == getpid() || getsid(0) == getppid() ? HELD : getsid(0) > 1 ? HELD : ESCAPED;
+	return getsid(0) == getpid() || getsid(0) == getppid() ? HELD
+	       : getsid(0) > 1                                 ? HELD
+							       : ESCAPED;
 }
 
-const struct attempt process_attempts[] = {{"trace-init", trace_init}, {"trace-outside", trace_outside}, {"read-init-memory", read_init_memory},
-	{"write-init-memory", write_init_memory}, {"steal-init-descriptor", steal_init_descriptor}, {"open-init-descriptor", open_init_descriptor},
-	{"kill-init", kill_init}, {"kill-outside", kill_outside}, {"kill-everything", kill_everything}, {"limits-of-outside", limits_of_outside},
-	{"see-outside", see_outside}, {"leaked-descriptors", leaked_descriptors}, {"shared-region", shared_region}, {"environment", environment},
-	{"sysv-ipc", sysv_ipc}, {"posix-queue", posix_queue}, {"preload-into-init", preload_into_init}, {"own-session", own_session}, {NULL, NULL}};
+const struct attempt process_attempts[] = {{"trace-init", trace_init},
+	{"trace-outside", trace_outside}, {"read-init-memory", read_init_memory},
+	{"write-init-memory", write_init_memory}, {"steal-init-descriptor", steal_init_descriptor},
+	{"open-init-descriptor", open_init_descriptor}, {"kill-init", kill_init},
+	{"kill-outside", kill_outside}, {"kill-everything", kill_everything},
+	{"limits-of-outside", limits_of_outside}, {"see-outside", see_outside},
+	{"leaked-descriptors", leaked_descriptors}, {"shared-region", shared_region},
+	{"environment", environment}, {"sysv-ipc", sysv_ipc}, {"posix-queue", posix_queue},
+	{"preload-into-init", preload_into_init}, {"own-session", own_session}, {NULL, NULL}};
