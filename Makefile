@@ -41,8 +41,12 @@ FAULT_BIN := $(filter $(B)/tests/fault/%,$(TEST_BIN))
 BENCH_SRC := $(wildcard bench/*.c)
 BENCH_BIN := $(BENCH_SRC:%.c=$(B)/%)
 
-OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
-OBJ_TP := $(LIB_SRC:%.c=$(B)/obj-tp/%.o)
+# Texts in other languages, embedded: NAME.mjs is `extern const char vx_NAME[]`, with a NUL behind it.
+TEXTS := $(shell find sched worker shm -name '*.mjs' -o -name '*.html' | sort)
+
+TEXT_OBJ := $(addprefix $(B)/obj/,$(addsuffix .o,$(TEXTS)))
+OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o) $(TEXT_OBJ)
+OBJ_TP := $(LIB_SRC:%.c=$(B)/obj-tp/%.o) $(TEXT_OBJ)
 MAIN_OBJ := $(MAIN_SRC:%.c=$(B)/obj/%.o)
 MAIN_TP := $(MAIN_SRC:%.c=$(B)/obj-tp/%.o)
 INIT_OBJ := $(INIT_SRC:%.c=$(B)/init/%.o)
@@ -100,6 +104,11 @@ $(B)/obj/tests/fault/%.o: tests/fault/%.c $(B)/flags/cc
 	$(COMPILE) -DVX_TEST_POINTS=1 -Itests/unit -c -o $@ $< $(DIAG)
 $(B)/obj/tests/%.o: tests/%.c $(B)/flags/cc
 	$(COMPILE) -Itests/unit -c -o $@ $< $(DIAG)
+
+$(TEXT_OBJ): $(B)/obj/%.o: % Makefile
+	@mkdir -p $(@D); echo '  TEXT    $@'
+	@printf '.section .rodata\n.globl %s\n%s:\n.incbin "%s"\n.byte 0\n.section .note.GNU-stack,"",%%progbits\n' \
+		vx_$(basename $(notdir $<)) vx_$(basename $(notdir $<)) $< | $(CC) -x assembler -c -o $@ -
 
 # The list of members is a file, so that a removed source leaves the archive too.
 $(B)/libvx.list: FORCE

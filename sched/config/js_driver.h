@@ -1,5 +1,5 @@
-/* Inside the config module: the program that evaluates JS and TypeScript configurations, as one
- * text for `bun -e` and `node --input-type=module -e`. */
+/* The program that evaluates JS and TypeScript configurations, embedded from js_driver.mjs: one text
+ * for `bun -e` and `node --input-type=module -e`. */
 #ifndef VX_JS_DRIVER_H
 #define VX_JS_DRIVER_H
 

@@ -1,7 +1,9 @@
 /* --report=html: one page that needs nothing but itself. The data are arrays in a script element,
- * the rest is html_page.c. */
+ * the rest is html_page.html. */
 #include "html_page.h"
 #include "trace_internal.h"
+
+#include "vx/strs.h"
 
 #include <string.h>
 
@@ -93,21 +95,35 @@ static void run(struct vx_trace *t, struct vx_buf *b)
 		ms(e->setup_ns), ms(e->save_ns));
 }
 
+static void data(struct vx_trace *t, struct vx_buf *b)
+{
+	vx_buf_addc(b, '{');
+	tasks(t, b);
+	spans(t, b);
+	run(t, b);
+	vx_buf_addc(b, '}');
+}
+
 int vx_trace_write_html(struct vx_trace *t, const char *path, const char *title, struct vx_err *err)
 {
+	static const char title_mark[] = "@TITLE@", data_mark[] = "@DATA@";
 	struct vx_buf b = VX_BUF(SIZE_MAX);
+	const char *at = vx_html_page;
 
-	vx_buf_adds(&b, html_page_head);
-	html_text(&b, title);
-	vx_buf_adds(&b, html_page_style);
-	html_text(&b, title);
-	vx_buf_adds(&b, html_page_body);
-	vx_buf_addc(&b, '{');
-	tasks(t, &b);
-	spans(t, &b);
-	run(t, &b);
-	vx_buf_addc(&b, '}');
-	vx_buf_adds(&b, html_page_script);
+	for (const char *mark; (mark = strchr(at, '@')) != NULL;) {
+		vx_buf_add(&b, at, (size_t)(mark - at));
+		if (vx_starts_with(mark, title_mark)) {
+			html_text(&b, title);
+			at = mark + sizeof title_mark - 1;
+		} else if (vx_starts_with(mark, data_mark)) {
+			data(t, &b);
+			at = mark + sizeof data_mark - 1;
+		} else {
+			vx_buf_addc(&b, '@');
+			at = mark + 1;
+		}
+	}
+	vx_buf_adds(&b, at);
 	int r = trace_write(path, "--report=html", &b, err);
 	vx_buf_free(&b);
 	return r;

@@ -1,8 +1,9 @@
-/* The fixed text of the page of --report=html, in the order it is written: head, (title), style,
- * (title), body, (data), script. */
-#ifndef VX_SCHED_REPORT_HTML_PAGE_H
-#define VX_SCHED_REPORT_HTML_PAGE_H
+/* The page of --report=html: markup, style and script, embedded from html_page.html. @TITLE@ and
+ * @DATA@ stand where a run's title (as HTML text) and data (as a script's value) go. Nothing in it
+ * is fetched: the policy in its head forbids it. */
+#ifndef VX_HTML_PAGE_H
+#define VX_HTML_PAGE_H
 
-extern const char html_page_head[], html_page_style[], html_page_body[], html_page_script[];
+extern const char vx_html_page[];
 
 #endif
