@@ -6,6 +6,7 @@
 #ifndef VX_HASH_H
 #define VX_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,8 @@ void vx_sha256_init(struct vx_sha256 *c);
 void vx_sha256_add(struct vx_sha256 *c, const void *p, size_t n);
 void vx_sha256_done(struct vx_sha256 *c, struct vx_digest *ret);
 void vx_sha256_of(const void *p, size_t n, struct vx_digest *ret);
+bool vx_digest_equal(const struct vx_digest *a, const struct vx_digest *b);
+bool vx_digest_zero(const struct vx_digest *d);
 void vx_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n, struct vx_digest *ret);
 
 void vx_sha1_init(struct vx_sha1 *c);

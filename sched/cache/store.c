@@ -36,17 +36,6 @@ void vx_artifact_path(const struct vx_digest *d, const char *suffix, char ret[VX
 	snprintf(ret, VX_ARTIFACT_PATH, "%.2s/%s%s", hex, hex, suffix);
 }
 
-bool vx_digest_zero(const struct vx_digest *d)
-{
-	static const struct vx_digest zero;
-	return memcmp(d, &zero, sizeof zero) == 0;
-}
-
-bool vx_digest_equal(const struct vx_digest *a, const struct vx_digest *b)
-{
-	return memcmp(a->b, b->b, sizeof a->b) == 0;
-}
-
 /* ---- where ---- */
 
 int vx_store_dir(const char *flag, const char *setting, bool shared, const char *root,

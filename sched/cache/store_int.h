@@ -48,8 +48,6 @@ struct vx_store {
 
 /* "ab/abcd....tar.zst", relative to <cache>/v1/a. */
 void vx_artifact_path(const struct vx_digest *d, const char *suffix, char ret[VX_ARTIFACT_PATH]);
-bool vx_digest_zero(const struct vx_digest *d);
-bool vx_digest_equal(const struct vx_digest *a, const struct vx_digest *b);
 
 /* The index key of something that belongs to this workspace and is named by a task id. Returns its
  * length, at most VX_INDEX_KEY_BYTES. */

@@ -1,3 +1,4 @@
+/* The core: makes decisions out of its queues. See vx/core.h. */
 #include "internal.h"
 
 #include "vx/arena.h"
@@ -6,97 +7,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-
-/* ---- queues: FIFO lists threaded through the tasks. A task is in at most one of key, restore,
- * save, retry and done. ---- */
-
-void core_push(struct vx_core *c, struct queue *q, uint32_t i)
-{
-	c->tasks[i].next = NONE;
-	if (q->head == NONE)
-		q->head = i;
-	else
-		c->tasks[q->tail].next = i;
-	q->tail = i;
-}
-
-static uint32_t pop(struct vx_core *c, struct queue *q)
-{
-	uint32_t i = q->head;
-
-	if (i != NONE)
-		q->head = c->tasks[i].next;
-	return i;
-}
-
-/* Asks for a signal to a live tree. One that is queued already gives way to the newer one, which is
- * the harsher. */
-void core_stop(struct vx_core *c, uint32_t i, int sig)
-{
-	struct task *t = &c->tasks[i];
-
-	t->stop_signal = (uint8_t)sig;
-	if (t->in_stop)
-		return;
-	t->in_stop = true;
-	t->next_stop = NONE;
-	if (c->stop.head == NONE)
-		c->stop.head = i;
-	else
-		c->tasks[c->stop.tail].next_stop = i;
-	c->stop.tail = i;
-}
-
-/* ---- the ready heap, of ranks; entries of tasks that are no longer ready are dropped when they
- * surface ---- */
-
-static void heap_push(struct vx_core *c, uint32_t rank)
-{
-	uint32_t k = c->n_heap++;
-
-	for (; k && c->heap[(k - 1) / 2] > rank; k = (k - 1) / 2)
-		c->heap[k] = c->heap[(k - 1) / 2];
-	c->heap[k] = rank;
-}
-
-static void heap_pop(struct vx_core *c)
-{
-	uint32_t last = c->heap[--c->n_heap], k = 0;
-
-	for (;;) {
-		uint32_t child = 2 * k + 1;
-
-		if (child >= c->n_heap)
-			break;
-		if (child + 1 < c->n_heap && c->heap[child + 1] < c->heap[child])
-			child++;
-		if (c->heap[child] >= last)
-			break;
-		c->heap[k] = c->heap[child];
-		k = child;
-	}
-	c->heap[k] = last;
-}
-
-void core_make_ready(struct vx_core *c, uint32_t i)
-{
-	struct task *t = &c->tasks[i];
-
-	t->state = S_READY;
-	c->counts.ready++;
-	if (!t->in_heap) {
-		t->in_heap = true;
-		heap_push(c, t->rank);
-	}
-}
-
-void core_give_slot_back(struct vx_core *c, struct task *t)
-{
-	vx_assert(c->counts.slots_used >= t->cpus);
-	c->counts.slots_used -= t->cpus;
-	if (t->alone)
-		c->alone_runs = false;
-}
 
 /* ---- decisions ---- */
 
@@ -120,7 +30,7 @@ static bool next_run(struct vx_core *c, struct vx_core_decision *ret)
 
 		if (t->state == S_READY && !fits(c, t))
 			return false; /* and so holds back all behind it */
-		heap_pop(c);
+		core_pop_ready(c);
 		t->in_heap = false;
 		if (t->state != S_READY)
 			continue;
@@ -160,7 +70,7 @@ static bool next_stop(struct vx_core *c, struct vx_core_decision *ret)
 
 static bool next_done(struct vx_core *c, struct vx_core_decision *ret)
 {
-	uint32_t i = pop(c, &c->done);
+	uint32_t i = core_pop(c, &c->done);
 
 	if (i == NONE)
 		return false;
@@ -181,7 +91,7 @@ static bool next_retry(struct vx_core *c, struct vx_core_decision *ret)
 {
 	uint32_t i;
 
-	while ((i = pop(c, &c->retry)) != NONE) {
+	while ((i = core_pop(c, &c->retry)) != NONE) {
 		struct task *t = &c->tasks[i];
 
 		core_make_ready(c, i);
@@ -203,7 +113,7 @@ static bool next_lanes(struct vx_core *c, struct vx_core_decision *ret)
 {
 	uint32_t i;
 
-	if (c->settling < c->o.save_lane && (i = pop(c, &c->save)) != NONE) {
+	if (c->settling < c->o.save_lane && (i = core_pop(c, &c->save)) != NONE) {
 		c->tasks[i].state = S_SAVING;
 		c->tasks[i].save_open = true;
 		c->settling++;
@@ -212,13 +122,13 @@ static bool next_lanes(struct vx_core *c, struct vx_core_decision *ret)
 			.what = VX_DO_SAVE, .task = i, .attempt = c->tasks[i].attempt};
 		return true;
 	}
-	if (c->counts.restoring < c->o.restore_lane && (i = pop(c, &c->restore)) != NONE) {
+	if (c->counts.restoring < c->o.restore_lane && (i = core_pop(c, &c->restore)) != NONE) {
 		c->tasks[i].state = S_RESTORING;
 		c->counts.restoring++;
 		*ret = (struct vx_core_decision){.what = VX_DO_RESTORE, .task = i};
 		return true;
 	}
-	if (!c->halted && (i = pop(c, &c->key)) != NONE) {
+	if (!c->halted && (i = core_pop(c, &c->key)) != NONE) {
 		c->tasks[i].state = S_KEYING;
 		c->keying++;
 		*ret = (struct vx_core_decision){.what = VX_DO_KEY, .task = i};

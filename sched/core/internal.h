@@ -2,8 +2,9 @@
  * that carries consequences along the edges.
  *
  * states.c answers events (a state x event table), flow.c carries consequences (released, blocked,
- * needed, over) from task to task without recursion, order.c computes the ready order once, core.c
- * makes decisions out of the queues. Everything is allocated in vx_core_new. */
+ * needed, over) from task to task without recursion, queues.c holds the queues, order.c computes
+ * the ready order once, core.c makes decisions out of the queues. Everything is allocated in
+ * vx_core_new. */
 #ifndef VX_SCHED_CORE_INTERNAL_H
 #define VX_SCHED_CORE_INTERNAL_H
 
@@ -76,8 +77,10 @@ struct vx_core {
 	bool alone_runs, halted, swept, foreground, ended;
 };
 
-/* queues and heap, core.c */
+/* queues.c */
 void core_push(struct vx_core *c, struct queue *q, uint32_t i);
+uint32_t core_pop(struct vx_core *c, struct queue *q); /* NONE: empty */
+void core_pop_ready(struct vx_core *c);                /* the lowest rank goes */
 void core_stop(struct vx_core *c, uint32_t i, int sig);
 void core_make_ready(struct vx_core *c, uint32_t i);
 void core_give_slot_back(struct vx_core *c, struct task *t);

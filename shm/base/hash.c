@@ -53,6 +53,17 @@ void vx_sha256_of(const void *p, size_t n, struct vx_digest *ret)
 	vx_sha256_done(&c, ret);
 }
 
+bool vx_digest_equal(const struct vx_digest *a, const struct vx_digest *b)
+{
+	return memcmp(a->b, b->b, sizeof a->b) == 0;
+}
+
+bool vx_digest_zero(const struct vx_digest *d)
+{
+	static const struct vx_digest zero;
+	return vx_digest_equal(d, &zero);
+}
+
 void vx_hmac_sha256(const void *key, size_t key_n, const void *p, size_t n, struct vx_digest *ret)
 {
 	struct hmac_sha256_ctx c;
