@@ -152,8 +152,8 @@ int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *r, char *ret_
 /* Is this root-relative path tracked by git? Tracked files are never cleaned. Any thread. */
 bool vx_keyer_tracked(struct vx_keyer *k, const char *path);
 
-/* The env wildcards of turbo (`*`, `!` subtracts, a backslash makes either literal), and plain
- * names: which variables of `env` ("NAME=value" list, NULL-terminated) a list selects, as pointers
+/* The env wildcards of turbo (`*`, `!` subtracts, a backslash makes either literal; `=` in front:
+ * see env.c), and plain names: which variables of `env` ("NAME=value" list, NULL-terminated) a list selects, as pointers
  * into it, sorted by name. */
 struct vx_strs vx_env_select(
 	struct vx_strs list, const char *const *env, enum vx_dialect d, struct vx_arena *a);

@@ -46,7 +46,7 @@ struct vx_cache_decl {
 	bool default_inputs;
 	/* turbo: so many of `env`, at its end, come from the framework and not from a file */
 	uint32_t n_inferred;
-	struct vx_strs env; /* names; under turbo with `*` and `!` */
+	struct vx_strs env; /* names; under turbo with `*`, `!` and `=` (vx_env_select) */
 	struct vx_strs runtime, workspace_runtime;
 	struct vx_strs
 		tasks; /* which upstream keys are folded: "*", "^*", names; given = !NULL v */
@@ -76,6 +76,8 @@ struct vx_task_decl {
 /* Of the names that a framework adds this one counts only where VX_SKEW_SWITCH is set to 1. */
 #define VX_SKEW_ID "VERCEL_DEPLOYMENT_ID"
 #define VX_SKEW_SWITCH "VERCEL_SKEW_PROTECTION_ENABLED"
+/* Its value is the prefix of variables that are never inferred. */
+#define VX_VENDOR_SWITCH "TURBO_CI_VENDOR_ENV_KEY"
 
 struct vx_project {
 	const char *name;

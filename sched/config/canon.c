@@ -51,6 +51,25 @@ static void strs(struct vx_buf *b, const char *name, struct vx_strs s, bool give
 	vx_buf_addc(b, ']');
 }
 
+/* Names of variables, without what says which of them are not inferred here: two machines that
+ * differ in this alone share keys, in which the values themselves stand. */
+static void variables(struct vx_buf *b, const char *name, struct vx_strs s)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < s.n; i++) {
+		if (*s.v[i] == '=')
+			continue;
+		if (!any)
+			key(b, name);
+		vx_buf_addc(b, any ? ',' : '[');
+		any = true;
+		put_str(b, s.v[i]);
+	}
+	if (any)
+		vx_buf_addc(b, ']');
+}
+
 static void str(struct vx_buf *b, const char *name, const char *s)
 {
 	if (!s)
@@ -108,7 +127,7 @@ static void put_exec(struct vx_buf *b, const struct vx_exec_decl *e)
 	key(b, "exec");
 	vx_buf_addc(b, '{');
 	str(b, "command", e->command);
-	strs(b, "passThrough", e->pass_through, false);
+	variables(b, "passThrough", e->pass_through);
 	if (e->n_define) {
 		key(b, "define");
 		vx_buf_addc(b, '{');
@@ -134,7 +153,7 @@ static void put_cache(struct vx_buf *b, const struct vx_cache_decl *d)
 	strs(b, "files", d->files, false);
 	strs(b, "workspaceFiles", d->workspace_files, false);
 	flag(b, "defaultInputs", d->default_inputs);
-	strs(b, "env", d->env, false);
+	variables(b, "env", d->env);
 	strs(b, "runtime", d->runtime, false);
 	strs(b, "workspaceRuntime", d->workspace_runtime, false);
 	strs(b, "tasks", d->tasks, d->tasks_given);

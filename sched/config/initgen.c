@@ -149,6 +149,8 @@ static void add_names(struct vx_strs s, const struct vx_project *p, const char *
 	struct vx_strlist *to, struct vx_arena *a, struct vx_strlist *notes)
 {
 	for (uint32_t i = 0; i < s.n; i++) {
+		if (*s.v[i] == '=')
+			continue; /* of this run's CI, not of the task */
 		if (strchr(s.v[i], '*') || *s.v[i] == '!')
 			note_pattern(p, task, s.v[i], a, notes);
 		else

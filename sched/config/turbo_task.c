@@ -177,19 +177,27 @@ static int take_inputs(const struct cfg *c, const struct turbo_chain *chain,
 	return place_all(c, p, "inputs", &rest, &d->files, &d->workspace_files);
 }
 
-/* Variables that the package's framework builds into its results, behind those of the file. */
+/* Variables that the package's framework builds into its results, behind those of the file. Those
+ * that begin with the value of VX_VENDOR_SWITCH are set by the CI itself and are not inferred, but
+ * the file may name them. */
 static void infer_env(const struct vx_project *p, struct vx_arena *a, struct vx_strlist *env,
 	struct vx_cache_decl *d)
 {
 	struct vx_strs inferred = p->framework_env;
-	const char *skew = getenv(VX_SKEW_SWITCH);
+	const char *skew = getenv(VX_SKEW_SWITCH), *vendor = getenv(VX_VENDOR_SWITCH);
+	uint32_t before = env->n;
+	bool bars = vendor && *vendor && inferred.n;
 
+	if (bars)
+		vx_strlist_add(env, a, vx_arena_printf(a, "=%s*", vendor));
 	for (uint32_t i = 0; i < inferred.n; i++) {
 		if (strcmp(inferred.v[i], VX_SKEW_ID) == 0 && !vx_streq(skew, "1"))
 			continue;
 		vx_strlist_add(env, a, inferred.v[i]);
-		d->n_inferred++;
 	}
+	if (bars)
+		vx_strlist_add(env, a, "=");
+	d->n_inferred = env->n - before;
 }
 
 static int take_env(const struct cfg *c, const struct turbo_chain *chain,

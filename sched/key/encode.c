@@ -175,7 +175,7 @@ static void env_part(struct encoder *e, const char *kind, const char *name, cons
 
 static bool is_plain_name(const char *n, enum vx_dialect d)
 {
-	return d == VX_DIALECT_VX || (n[0] != '!' && !strchr(n, '*') && !strchr(n, '\\'));
+	return d == VX_DIALECT_VX || (n[0] != '!' && n[0] != '=' && !strpbrk(n, "*\\"));
 }
 
 /* Names that a list gives plainly or selects by a wildcard, sorted, each with its value or as

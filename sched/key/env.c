@@ -1,5 +1,6 @@
 /* Which environment variables a list of names selects. Turborepo's wildcards: `*` is any bytes, `!`
- * in front subtracts, a backslash makes either literal. */
+ * in front subtracts, a backslash makes either literal. `=` in front is ours (a name holds none):
+ * what it matches is not selected by the entries behind it, up to an entry `=`. */
 #include "vx/arena.h"
 #include "vx/key.h"
 
@@ -32,7 +33,7 @@ static bool name_matches(const char *p, const char *s, size_t n)
 
 static bool selected(struct vx_strs list, enum vx_dialect d, const char *name, size_t n)
 {
-	bool yes = false;
+	bool yes = false, barred = false;
 	for (uint32_t i = 0; i < list.n; i++) {
 		const char *p = list.v[i];
 		if (d == VX_DIALECT_VX) {
@@ -41,7 +42,9 @@ static bool selected(struct vx_strs list, enum vx_dialect d, const char *name, s
 		} else if (*p == '!') {
 			if (name_matches(p + 1, name, n))
 				return false;
-		} else if (!yes) {
+		} else if (*p == '=') {
+			barred = p[1] && (barred || name_matches(p + 1, name, n));
+		} else if (!yes && !barred) {
 			yes = name_matches(p, name, n);
 		}
 	}

@@ -47,7 +47,7 @@ void vx_seed_env(
 		const struct vx_task_decl *d = k->g->tasks[t].decl;
 		for (uint32_t i = 0; d != last && i < d->cache.env.n; i++) {
 			whole |= d->dialect == VX_DIALECT_TURBO &&
-				 strpbrk(d->cache.env.v[i], "*!\\");
+				 strpbrk(d->cache.env.v[i], "*!\\=");
 			vx_strlist_add(ret_names, a, d->cache.env.v[i]);
 		}
 		last = d;

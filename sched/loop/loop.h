@@ -105,6 +105,7 @@ struct loop {
 	uint32_t timers;           /* tasks with a deadline set */
 	uint32_t n_waiting;        /* restores that wait */
 	struct vx_strs base_env;   /* allowlist, without PATH */
+	struct vx_strs turbo_env;  /* under a turbo.json: what Turborepo lets through besides */
 	const char *path;          /* PATH of vx, or the usual one */
 	const char **project_path; /* "PATH=..." per project, made when first needed */
 	struct vx_masks *base_masks;

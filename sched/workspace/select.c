@@ -5,6 +5,7 @@
 #include "vx/arena.h"
 #include "vx/buf.h"
 #include "vx/err.h"
+#include "vx/path.h"
 #include "vx/workspace.h"
 
 #include <errno.h>
@@ -208,6 +209,16 @@ static void choose_all(struct selector *s)
 		s->chosen[p] = is_project(s->ws, p);
 }
 
+/* As Turborepo selects without a filter, in a directory that belongs to no package: every package
+ * below it. At the root these are all packages and the root itself, whose tasks are those that
+ * turbo.json writes as //#TASK. */
+static void choose_below(struct selector *s)
+{
+	for (uint32_t p = 0; p < s->ws->n_projects; p++)
+		s->chosen[p] =
+			is_project(s->ws, p) && vx_path_within(s->ws->projects[p].dir, s->o->cwd);
+}
+
 /* No selection flag: the project that we stand in; at the root its own task, else every
  * project's. */
 static int scope_of_cwd(struct selector *s, bool *ret_broad)
@@ -217,6 +228,12 @@ static int scope_of_cwd(struct selector *s, bool *ret_broad)
 
 	if (!has_plain_word(s->o) && s->o->words.n > 0)
 		return 0;
+	if (s->ws->settings.turbo && s->ws->kind != VX_WS_SINGLE &&
+		(p == VX_MAP_NONE || p == s->ws->root_project)) {
+		choose_below(s);
+		*ret_broad = true;
+		return 0;
+	}
 	for (uint32_t i = 0; i < s->o->words.n && root_has; i++)
 		root_has = strchr(s->o->words.v[i], '#') ||
 			   declares(&s->ws->projects[s->ws->root_project], s->o->words.v[i]);

@@ -1,5 +1,7 @@
 #include "plantest.h"
 
+#include "vx/key.h"
+
 static void workspace(struct plan *p, const char *turbo)
 {
 	plan_open(p);
@@ -160,6 +162,71 @@ static void test_frameworks(void **state)
 		"NEXT_PUBLIC_* NEXT_DEPLOYMENT_ID VERCEL_DEPLOYMENT_ID");
 	plan_close(&p);
 	unsetenv("VERCEL_SKEW_PROTECTION_ENABLED");
+}
+
+/* What begins with the value of TURBO_CI_VENDOR_ENV_KEY is not inferred; where the file names it,
+ * it counts. */
+static void test_vendor_variables(void **state)
+{
+	static const char *const env[] = {"VITE_A=1", "VITE_CI_B=2", "OTHER=3", NULL};
+	struct plan p;
+
+	(void)state;
+	setenv("TURBO_CI_VENDOR_ENV_KEY", "VITE_CI_", 1);
+	plan_open(&p);
+	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
+	vxt_write(p.dir, "turbo.json",
+		"{\"globalPassThroughEnv\":[\"VITE_CI_PASS\"],\"tasks\":{\"build\":{},\"lint\":{\"env\":[\"VITE_CI_*\"]}}}");
+	write_member(&p, "vite", ",\"devDependencies\":{\"vite\":\"1\"}");
+	load(&p, "build lint");
+	const struct vx_task_decl *build = plan_task(&p, "vite#build")->decl,
+				  *lint = plan_task(&p, "vite#lint")->decl;
+	assert_string_equal(
+		join(vx_env_select(build->cache.env, env, VX_DIALECT_TURBO, &p.a)), "VITE_A=1");
+	assert_string_equal(join(vx_env_select(lint->cache.env, env, VX_DIALECT_TURBO, &p.a)),
+		"VITE_A=1 VITE_CI_B=2");
+	static const char *const passed[] = {"VITE_CI_PASS=1", "VITE_CI_B=2", NULL};
+	assert_string_equal(
+		join(vx_env_select(build->exec.pass_through, passed, VX_DIALECT_TURBO, &p.a)),
+		"VITE_CI_PASS=1");
+	const char *with = vx_arena_strdup(&p.a, build->canonical);
+	unsetenv("TURBO_CI_VENDOR_ENV_KEY");
+	load(&p, "build");
+	build = plan_task(&p, "vite#build")->decl;
+	assert_string_equal(join(vx_env_select(build->cache.env, env, VX_DIALECT_TURBO, &p.a)),
+		"VITE_A=1 VITE_CI_B=2");
+	/* a machine without the variable shares the keys of one that has it */
+	assert_string_equal(build->canonical, with);
+	plan_close(&p);
+}
+
+/* As Turborepo selects without a filter: in a directory of no package every package below it, at
+ * the root the root's own tasks too. */
+static void test_root_tasks(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	plan_open(&p);
+	vxt_write(p.dir, "package.json",
+		"{\"name\":\"root\",\"workspaces\":[\"p/*\",\"q/*\"],\"scripts\":{\"lint\":\"l\",\"fmt\":\"f\"}}");
+	vxt_write(p.dir, "turbo.json",
+		"{\"tasks\":{\"build\":{},\"lint\":{},\"//#lint\":{},\"//#fmt\":{}}}");
+	write_member(&p, "a", "");
+	vxt_write(p.dir, "q/b/package.json", "{\"name\":\"b\",\"scripts\":{\"lint\":\"l\"}}");
+	load(&p, "lint");
+	assert_string_equal(plan_ids(&p, NULL), "//#lint a#lint b#lint");
+	load(&p, "fmt");
+	assert_string_equal(plan_ids(&p, NULL), "//#fmt");
+	load(&p, "fmt lint");
+	assert_string_equal(plan_ids(&p, NULL), "//#lint //#fmt a#lint b#lint");
+	load(&p, "//#lint");
+	assert_string_equal(plan_ids(&p, NULL), "//#lint");
+	load(&p, "lint --cwd=p");
+	assert_string_equal(plan_ids(&p, NULL), "a#lint");
+	load(&p, "lint --cwd=p/a");
+	assert_string_equal(plan_ids(&p, NULL), "a#lint");
+	plan_close(&p);
 }
 
 /* The block of global settings, and a task that a package has taken away from itself. */
@@ -361,6 +428,8 @@ int main(void)
 		cmocka_unit_test(test_package_files),
 		cmocka_unit_test(test_edges),
 		cmocka_unit_test(test_frameworks),
+		cmocka_unit_test(test_vendor_variables),
+		cmocka_unit_test(test_root_tasks),
 		cmocka_unit_test(test_global_block),
 		cmocka_unit_test(test_outputs_of_everything),
 		cmocka_unit_test(test_with),
