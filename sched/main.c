@@ -6,11 +6,12 @@
 #include "vx/keeper.h"
 #include "vx/pool.h"
 #include "vx/strs.h"
+#include "vx/text.h"
 #include "vx/verbs.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
 	const char *name;
@@ -25,15 +26,15 @@ static int unknown_verb(const char *word)
 		names[i] = verbs[i].name;
 	const char *near = vx_nearest(word, (struct vx_strs){names, VX_ARRAY_LEN(verbs)});
 	if (word[0] == '-')
-		fprintf(stderr,
+		vx_say(2,
 			"vx: %s is no option of vx itself (options follow the verb: vx run --all TASK; vx help lists them)\n",
 			word);
 	else if (near)
-		fprintf(stderr,
+		vx_say(2,
 			"vx %s: there is no such verb (did you mean vx %s? a task is run by: vx run %s)\n",
 			word, near, word);
 	else
-		fprintf(stderr, "vx %s: there is no such verb (if it is a task: vx run %s)\n", word,
+		vx_say(2, "vx %s: there is no such verb (if it is a task: vx run %s)\n", word,
 			word);
 	return 1;
 }
@@ -64,13 +65,14 @@ int main(int argc, char **argv)
 		return vx_boxhost_main(argc, argv);
 	if (argc > 1 && !strcmp(argv[1], "-keeper"))
 		return vx_keeper_main(argc, argv);
+	vx_text_locale((const char *const *)environ);
 	if (!rotate_globals(argc, argv)) {
-		vx_cli_overview(stderr);
+		vx_cli_overview(2);
 		return 1; /* nothing was asked for: a script that forgot its verb must not pass */
 	}
 	const char *verb = argv[1];
 	if (!strcmp(verb, "--version") || !strcmp(verb, "-V")) {
-		printf("vx %s\n", vx_version);
+		vx_say(1, "vx %s\n", vx_version);
 		return 0;
 	}
 	if (!strcmp(verb, "--help") || !strcmp(verb, "-h"))

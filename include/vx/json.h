@@ -65,7 +65,7 @@ struct vx_json *vx_json_array(void);
 struct vx_json *vx_json_new_bool(bool b);
 struct vx_json *vx_json_new_int(int64_t i);
 struct vx_json *vx_json_new_double(double d);   /* NULL (null) for infinities and NaN */
-struct vx_json *vx_json_new_str(const char *s); /* bytes that are not UTF-8 become U+FFFD */
+struct vx_json *vx_json_new_str(const char *s); /* the bytes as they are */
 void vx_json_set(struct vx_json *obj, const char *key, struct vx_json *val);
 void vx_json_add(struct vx_json *arr, struct vx_json *val);
 
@@ -73,5 +73,8 @@ void vx_json_add(struct vx_json *arr, struct vx_json *val);
  * that keys are made of. */
 void vx_json_write(const struct vx_json *v, bool sorted, struct vx_buf *out);
 void vx_json_write_pretty(const struct vx_json *v, struct vx_buf *out);
+/* For whoever reads vx's documents (text.h): valid UTF-8 whatever bytes the strings and names hold,
+ * secrets masked, nothing that a terminal obeys. */
+void vx_json_write_shown(const struct vx_json *v, bool pretty, struct vx_buf *out);
 
 #endif

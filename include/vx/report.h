@@ -107,6 +107,9 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e);
 /* one line on stderr */
 void vx_report_warn(struct vx_report *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* the same in red, where stderr is a terminal */
+void vx_report_alarm(struct vx_report *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Appends what has been written so far, if that is all there was to see: nothing on stderr, no live
  * rows, nothing left out, and not too much. */
 bool vx_report_transcript(const struct vx_report *r, struct vx_buf *out);

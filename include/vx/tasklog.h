@@ -6,17 +6,12 @@
  * chunks, and each line of a value of several lines by itself; bytes that may be the beginning of
  * one are held back until they are known or vx_tasklog_end.
  *
- * A mask is a value without its trailing newlines, or one line of a value of several lines, of six
- * bytes or more; masks that overlap in the text are hidden as one. Names are compared without
- * regard to case. Holding back is per stream, so bytes of one stream may pass held ones of the
- * other.
+ * Holding back is per stream, so bytes of one stream may pass held ones of the other.
  *
  * Stored form (deterministic, versioned, endian-fixed): what the store keeps and a hit replays. One
  * thread. */
 #ifndef VX_TASKLOG_H
 #define VX_TASKLOG_H
-
-#include "vx/strs.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,13 +21,7 @@ struct vx_buf;
 struct vx_tasklog;
 struct vx_masks;
 
-/* Which values are hidden: those of variables of `env` ("NAME=value") whose name holds TOKEN,
- * SECRET, KEY, PASSWORD, PASSWD or CREDENTIAL, or is in `secret`, when six bytes or longer.
- * Immutable; shared by many logs. */
-struct vx_masks *vx_masks_new(struct vx_strs env, struct vx_strs secret);
-void vx_masks_free(struct vx_masks *m);
-
-struct vx_tasklog *vx_tasklog_new(const struct vx_masks *masks); /* masks may be NULL */
+struct vx_tasklog *vx_tasklog_new(const struct vx_masks *masks); /* masks (secret.h) may be NULL */
 void vx_tasklog_free(struct vx_tasklog *l);
 /* `shown` (may be NULL) gets the masked bytes that became final with this call, for streaming. */
 void vx_tasklog_add(struct vx_tasklog *l, int stream, const void *p, size_t n,

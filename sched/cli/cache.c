@@ -7,6 +7,7 @@
 #include "vx/err.h"
 #include "vx/json.h"
 #include "vx/store.h"
+#include "vx/text.h"
 #include "vx/verbs.h"
 #include "vx/workspace.h"
 
@@ -140,42 +141,63 @@ static const char *entries(uint64_t n)
 	return n == 1 ? "entry" : "entries";
 }
 
-static void show_pretty(const struct cache_args *a, const struct vx_json *j)
+static void show_stats(struct vx_buf *out, const struct vx_json *j)
 {
 	char b[32], c[32];
-	if (strcmp(a->verb, "stats") == 0) {
-		printf("%s\n", vx_json_str(vx_json_get(j, "dir")));
-		printf("  entries    %" PRIu64 " (%" PRIu64 " hold this workspace's path)\n",
-			num(j, "entries"), num(j, "notPortable"));
-		printf("  artifacts  %" PRIu64 ", %s with their logs (%s unpacked)\n",
-			num(j, "artifacts"), bytes_text(b, sizeof b, num(j, "bytes")),
-			bytes_text(c, sizeof c, num(j, "outputBytes")));
-		printf("  index      %s\n", bytes_text(b, sizeof b, num(j, "indexBytes")));
-		if (num(j, "orphans"))
-			printf("  orphans    %" PRIu64 ", %s (vx cache prune removes them)\n",
-				num(j, "orphans"), bytes_text(b, sizeof b, num(j, "orphanBytes")));
-	} else if (strcmp(a->verb, "prune") == 0) {
-		printf("%s %" PRIu64 " %s, %s", a->prune.dry_run ? "would remove" : "removed",
-			num(j, "entries"), entries(num(j, "entries")),
-			bytes_text(b, sizeof b, num(j, "bytes")));
-		if (num(j, "orphans"))
-			printf(", %" PRIu64 " orphans", num(j, "orphans"));
-		if (num(j, "temporaries"))
-			printf(", %" PRIu64 " temporaries", num(j, "temporaries"));
-		printf("; %" PRIu64 " %s, %s remain\n", num(j, "leftEntries"),
-			entries(num(j, "leftEntries")),
-			bytes_text(b, sizeof b, num(j, "leftBytes")));
-	} else {
-		const struct vx_json *list = vx_json_get(j, "problems");
-		for (size_t i = 0; i < vx_json_len(list); i++)
-			printf("%s %s\n", vx_json_str(vx_json_get(vx_json_at(list, i), "what")),
-				vx_json_str(vx_json_get(vx_json_at(list, i), "problem")));
-		printf("%" PRIu64 " %s, %" PRIu64 " file%s: %s\n", num(j, "entries"),
-			entries(num(j, "entries")), num(j, "files"),
-			num(j, "files") == 1 ? "" : "s",
-			vx_json_len(list) ? "damaged (what is damaged is a miss, and made anew)"
-					  : "all whole");
-	}
+
+	vx_text_printf(out, "%s\n", vx_json_str(vx_json_get(j, "dir")));
+	vx_text_printf(out, "  entries    %" PRIu64 " (%" PRIu64 " hold this workspace's path)\n",
+		num(j, "entries"), num(j, "notPortable"));
+	vx_text_printf(out, "  artifacts  %" PRIu64 ", %s with their logs (%s unpacked)\n",
+		num(j, "artifacts"), bytes_text(b, sizeof b, num(j, "bytes")),
+		bytes_text(c, sizeof c, num(j, "outputBytes")));
+	vx_text_printf(out, "  index      %s\n", bytes_text(b, sizeof b, num(j, "indexBytes")));
+	if (num(j, "orphans"))
+		vx_text_printf(out, "  orphans    %" PRIu64 ", %s (vx cache prune removes them)\n",
+			num(j, "orphans"), bytes_text(b, sizeof b, num(j, "orphanBytes")));
+}
+
+static void show_pruned(const struct cache_args *a, struct vx_buf *out, const struct vx_json *j)
+{
+	char b[32];
+
+	vx_text_printf(out, "%s %" PRIu64 " %s, %s", a->prune.dry_run ? "would remove" : "removed",
+		num(j, "entries"), entries(num(j, "entries")),
+		bytes_text(b, sizeof b, num(j, "bytes")));
+	if (num(j, "orphans"))
+		vx_text_printf(out, ", %" PRIu64 " orphans", num(j, "orphans"));
+	if (num(j, "temporaries"))
+		vx_text_printf(out, ", %" PRIu64 " temporaries", num(j, "temporaries"));
+	vx_text_printf(out, "; %" PRIu64 " %s, %s remain\n", num(j, "leftEntries"),
+		entries(num(j, "leftEntries")), bytes_text(b, sizeof b, num(j, "leftBytes")));
+}
+
+static void show_verified(struct vx_buf *out, const struct vx_json *j)
+{
+	const struct vx_json *list = vx_json_get(j, "problems");
+
+	for (size_t i = 0; i < vx_json_len(list); i++)
+		vx_text_printf(out, "%s %s\n",
+			vx_json_str(vx_json_get(vx_json_at(list, i), "what")),
+			vx_json_str(vx_json_get(vx_json_at(list, i), "problem")));
+	vx_text_printf(out, "%" PRIu64 " %s, %" PRIu64 " file%s: %s\n", num(j, "entries"),
+		entries(num(j, "entries")), num(j, "files"), num(j, "files") == 1 ? "" : "s",
+		vx_json_len(list) ? "damaged (what is damaged is a miss, and made anew)"
+				  : "all whole");
+}
+
+static void show_pretty(const struct cache_args *a, const struct vx_json *j)
+{
+	struct vx_buf out = VX_BUF(SIZE_MAX / 4);
+
+	if (strcmp(a->verb, "stats") == 0)
+		show_stats(&out, j);
+	else if (strcmp(a->verb, "prune") == 0)
+		show_pruned(a, &out, j);
+	else
+		show_verified(&out, j);
+	vx_cli_out(&out);
+	vx_buf_free(&out);
 }
 
 int vx_cli_cache(int argc, char **argv)
@@ -195,14 +217,10 @@ int vx_cli_cache(int argc, char **argv)
 		r = vx_store_verify(s, &j, &problems, &err);
 	else if (r == 0)
 		r = vx_store_prune(s, &a.prune, &j, &err);
-	if (r == 0 && a.json) {
-		struct vx_buf b = VX_BUF(64U << 20);
-		vx_json_write_pretty(j, &b);
-		printf("%s\n", vx_buf_str(&b));
-		vx_buf_free(&b);
-	} else if (r == 0) {
+	if (r == 0 && a.json)
+		vx_cli_json(j);
+	else if (r == 0)
 		show_pretty(&a, j);
-	}
 	vx_json_free(j);
 	vx_store_close(s);
 	vx_arena_free(&arena);

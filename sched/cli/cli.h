@@ -6,12 +6,13 @@
 #include "vx/err.h"
 #include "vx/run.h"
 
-#include <stdio.h>
+struct vx_buf;
+struct vx_json;
 
 int vx_cli_run(int argc, char **argv);
 int vx_cli_info(int argc, char **argv);
 int vx_cli_help(int argc, char **argv);
-void vx_cli_overview(FILE *to);
+void vx_cli_overview(int fd);
 
 /* Options of `vx run` into *o (arrays live for the process). 0, or -EINVAL with the line to
  * print. */
@@ -24,9 +25,18 @@ int vx_cli_root(struct vx_plan *ret, struct vx_err *err);
  * was found so far (ret->ws.root). */
 int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *ret, struct vx_err *err);
 
-/* Prints "vx VERB: what (fix)" and returns 1. */
+/* Every task's declared secrets, for masking: before anything that configurations say is shown. */
+void vx_cli_learn_secrets(const struct vx_workspace *ws);
+
+/* What vx prints is made by text.h (lines) and vx_json_write_shown (documents) alone: nothing in
+ * sched/ uses stdio's output functions, which tests/integration/layering.sh checks.
+ *
+ * Prints "vx VERB: what (fix)" and returns 1. */
 int vx_cli_fail(const char *verb, const struct vx_err *err);
 void vx_cli_warn(const char *verb, struct vx_strs warnings);
+/* To stdout: what those two have made. A reader that went away changes nothing. */
+void vx_cli_out(const struct vx_buf *made);
+void vx_cli_json(const struct vx_json *v); /* pretty */
 
 /* -C: changes there. 0, or a negative code with the line to print. */
 int vx_cli_chdir(const char *dir, struct vx_err *err);

@@ -1,6 +1,11 @@
 /* What the smaller verbs have in common: -C, --cache-dir, values. */
 #include "cli.h"
 
+#include "vx/buf.h"
+#include "vx/fd.h"
+#include "vx/json.h"
+#include "vx/text.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,4 +58,34 @@ int vx_cli_flag_only(int argc, char **argv, const char *flag, bool *ret_flag, st
 		*ret_flag = true;
 	}
 	return 0;
+}
+
+int vx_cli_fail(const char *verb, const struct vx_err *err)
+{
+	if (*err->fix)
+		vx_say(2, "vx %s: %s (%s)\n", verb, err->what, err->fix);
+	else
+		vx_say(2, "vx %s: %s\n", verb, err->what);
+	return 1;
+}
+
+void vx_cli_warn(const char *verb, struct vx_strs warnings)
+{
+	for (uint32_t i = 0; i < warnings.n; i++)
+		vx_say(2, "vx %s: %s\n", verb, warnings.v[i]);
+}
+
+void vx_cli_out(const struct vx_buf *made)
+{
+	(void)vx_write_full(1, vx_buf_str(made), made->len);
+}
+
+void vx_cli_json(const struct vx_json *v)
+{
+	struct vx_buf b = VX_BUF(SIZE_MAX / 4);
+
+	vx_json_write_shown(v, true, &b);
+	vx_buf_addc(&b, '\n');
+	vx_cli_out(&b);
+	vx_buf_free(&b);
 }

@@ -4,12 +4,12 @@
 #include "vx/assert.h"
 #include "vx/buf.h"
 #include "vx/clock.h"
-#include "vx/fd.h"
 #include "vx/json.h"
 #include "vx/key.h"
 #include "vx/path.h"
 #include "vx/sandbox.h"
 #include "vx/store.h"
+#include "vx/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -162,13 +162,13 @@ static void print_json(struct dry *d)
 	uint32_t counts[VX_ARRAY_LEN(status_words)] = {0};
 	struct vx_json *v = vx_json_new_str(d->p->ws.root);
 	vx_buf_adds(&b, "{\"root\":");
-	vx_json_write(v, false, &b);
+	vx_json_write_shown(v, false, &b);
 	vx_json_free(v);
 	v = vx_json_array();
 	for (uint32_t i = 0; i < d->p->sel.n_projects; i++)
 		vx_json_add(v, vx_json_new_str(d->p->ws.projects[d->p->sel.projects[i]].name));
 	vx_buf_adds(&b, ",\"selected\":");
-	vx_json_write(v, false, &b);
+	vx_json_write_shown(v, false, &b);
 	vx_json_free(v);
 	vx_buf_adds(&b, ",\"tasks\":[");
 	for (uint32_t i = 0; i < g->n_tasks; i++) {
@@ -176,14 +176,14 @@ static void print_json(struct dry *d)
 		if (i)
 			vx_buf_addc(&b, ',');
 		vx_buf_addc(&b, '\n');
-		vx_json_write(v, false, &b);
+		vx_json_write_shown(v, false, &b);
 		vx_json_free(v);
 		counts[d->status[i]]++;
 		if (d->status[i] != ST_HIT && d->status[i] != ST_GROUP &&
 			d->status[i] != ST_NOT_STARTED)
 			work += d->history[i].duration_ns;
 		if (b.len > 1U << 20) {
-			(void)vx_write_full(1, b.data, b.len);
+			vx_cli_out(&b);
 			vx_buf_clear(&b);
 		}
 	}
@@ -192,7 +192,7 @@ static void print_json(struct dry *d)
 	for (size_t i = 0; i < VX_ARRAY_LEN(status_words); i++)
 		vx_buf_printf(&b, ",\"%s\":%u", status_words[i], counts[i]);
 	vx_buf_adds(&b, "}}\n");
-	(void)vx_write_full(1, b.data, b.len); /* a reader that went away changes nothing */
+	vx_cli_out(&b);
 	vx_buf_free(&b);
 }
 
@@ -204,16 +204,15 @@ static void print_text(struct dry *d)
 		const struct vx_task *t = &g->tasks[g->topo[i]];
 		if (vx_task_is_group(t))
 			continue;
-		vx_buf_printf(&b, "%-11s %s%s", status_words[d->status[g->topo[i]]], t->id,
-			t->requested ? "" : "  (needed)");
 		const char *reason = reason_of(d, t);
-		if (reason)
-			vx_buf_printf(&b, "  because %s", reason);
-		vx_buf_printf(&b, "\n            %s\n", t->decl->exec.command);
+		vx_text_printf(&b, "%-11s %s%s%s%s\n", status_words[d->status[g->topo[i]]], t->id,
+			t->requested ? "" : "  (needed)", reason ? "  because " : "",
+			reason ? reason : "");
+		vx_text_printf(&b, "            %s\n", t->decl->exec.command);
 	}
 	if (!g->n_tasks)
 		vx_buf_adds(&b, "nothing to run\n");
-	(void)vx_write_full(1, b.data ? b.data : "", b.len);
+	vx_cli_out(&b);
 	vx_buf_free(&b);
 }
 

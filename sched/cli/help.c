@@ -2,10 +2,10 @@
 #include "cli.h"
 
 #include "vx/assert.h"
+#include "vx/fd.h"
 #include "vx/strs.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char overview[] =
@@ -73,9 +73,15 @@ static const char init_help[] =
 static const char info_help[] =
 	"vx info [--format pretty|json] [-C DIR] [--cache-dir DIR]\n\nPrints versions, the workspace, the cache and the sandbox's verdict on this machine. Changes nothing.\n";
 
-void vx_cli_overview(FILE *to)
+/* Text of ours alone, so it goes out as it is. */
+static void page(int fd, const char *text)
 {
-	fputs(overview, to);
+	(void)vx_write_full(fd, text, strlen(text));
+}
+
+void vx_cli_overview(int fd)
+{
+	page(fd, overview);
 }
 
 int vx_cli_help(int argc, char **argv)
@@ -89,7 +95,7 @@ int vx_cli_help(int argc, char **argv)
 	for (size_t i = 0; i < VX_ARRAY_LEN(pages); i++) {
 		names[i] = pages[i].verb;
 		if (argc < 2 || !strcmp(argv[1], pages[i].verb)) {
-			fputs(argc < 2 ? overview : pages[i].text, stdout);
+			page(1, argc < 2 ? overview : pages[i].text);
 			return 0;
 		}
 	}

@@ -8,11 +8,11 @@
 #include "vx/pool.h"
 #include "vx/spawn.h"
 #include "vx/store.h"
+#include "vx/text.h"
 #include "vx/workspace.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -122,16 +122,18 @@ static void workspace_info(struct vx_json *o, const char *cache_dir, struct vx_a
 
 static void print_pretty(const struct vx_json *o)
 {
-	struct vx_buf b = VX_BUF(1 << 16);
+	struct vx_buf out = VX_BUF(SIZE_MAX / 4);
+
 	for (struct vx_json_iter it = vx_json_iter(o); vx_json_next(&it);) {
-		vx_buf_clear(&b);
+		vx_text_printf(&out, "%-15s ", it.key);
 		if (vx_json_str(it.val))
-			vx_buf_adds(&b, vx_json_str(it.val));
+			vx_text_add(&out, vx_json_str(it.val), vx_json_str_len(it.val));
 		else
-			vx_json_write(it.val, false, &b);
-		printf("%-15s %s\n", it.key, vx_buf_str(&b));
+			vx_json_write_shown(it.val, false, &out);
+		vx_buf_addc(&out, '\n');
 	}
-	vx_buf_free(&b);
+	vx_cli_out(&out);
+	vx_buf_free(&out);
 }
 
 static int parse(
@@ -184,14 +186,10 @@ int vx_cli_info(int argc, char **argv)
 						   : "not found beside vx nor in ../libexec/vx"));
 	vx_json_set(o, "sandbox", vx_json_new_str(sandbox_verdict(bwrap, &a)));
 	workspace_info(o, cache_dir, &a);
-	if (json) {
-		struct vx_buf b = VX_BUF(1 << 20);
-		vx_json_write_pretty(o, &b);
-		printf("%s\n", vx_buf_str(&b));
-		vx_buf_free(&b);
-	} else {
+	if (json)
+		vx_cli_json(o);
+	else
 		print_pretty(o);
-	}
 	vx_json_free(o);
 	vx_arena_free(&here.arena);
 	vx_arena_free(&a);

@@ -8,12 +8,12 @@
 #include "vx/graph.h"
 #include "vx/initgen.h"
 #include "vx/limits.h"
+#include "vx/text.h"
 #include "vx/verbs.h"
 #include "vx/workspace.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ static int write_new(struct init *x, const char *path, const struct vx_buf *text
 		return vx_err_fix(
 			x->err, "see to that, and run vx init again: it goes on where it stopped");
 	}
-	printf("wrote %s\n", path);
+	vx_say(1, "wrote %s\n", path);
 	x->written++;
 	return 0;
 }
@@ -105,6 +105,7 @@ static int try_out(struct init *x, const char *root)
 
 	if (r == 0 && x->written)
 		r = vx_config_load(&ws, x->a, &err);
+	vx_cli_learn_secrets(&ws);
 	if (r == 0 && x->written)
 		r = vx_graph_build(&ws, &sel, NULL, x->a, &g, &err);
 	if (r < 0)
@@ -155,14 +156,15 @@ int vx_cli_init(int argc, char **argv)
 		r = init(&x);
 	if (r == 0) {
 		for (uint32_t i = 0; i < x.notes.n; i++)
-			printf("note: %s\n", x.notes.v[i]);
+			vx_say(1, "note: %s\n", x.notes.v[i]);
 		if (x.kept)
-			printf("%u configuration%s already there, and left alone\n", x.kept,
+			vx_say(1, "%u configuration%s already there, and left alone\n", x.kept,
 				x.kept == 1 ? " is" : "s are");
 		if (!x.written)
-			printf("nothing to write\n");
+			vx_say(1, "nothing to write\n");
 		else if (!x.from_turbo)
-			printf("add \"cache\" to the tasks whose result depends only on files: see docs/config.md\n");
+			vx_say(1,
+				"add \"cache\" to the tasks whose result depends only on files: see docs/config.md\n");
 	}
 	vx_map_free(&x.ws.by_name);
 	vx_map_free(&x.ws.by_dir);

@@ -8,12 +8,14 @@
 #include "vx/graph.h"
 #include "vx/limits.h"
 #include "vx/lock.h"
+#include "vx/path.h"
+#include "vx/secret.h"
+#include "vx/text.h"
 #include "vx/verbs.h"
 #include "vx/workspace.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Every task of every project, so that a lock never holds a graph that cannot be built. */
@@ -71,19 +73,57 @@ static int compare(int root_fd, const struct vx_buf *now, struct vx_err *err)
 	return r;
 }
 
-/* JSON is UTF-8. What is not (a directory's name, a command) would come back as something else. */
+/* JSON is UTF-8. What is not (a directory's name, a command) has no place in it. */
 static int check_text(const struct vx_buf *text, struct vx_err *err)
 {
-	static const char replaced[] = "\xef\xbf\xbd";
-	const char *at = memmem(text->data, text->len, replaced, sizeof replaced - 1), *start = at;
-	if (!at)
+	const unsigned char *p = (const unsigned char *)text->data;
+	size_t at = 0, k;
+
+	while (at < text->len && (k = vx_utf8_len(p + at, text->len - at)))
+		at += k;
+	if (at == text->len)
 		return 0;
+	const char *start = text->data + at;
 	while (start > text->data && start[-1] != '\n')
 		start--;
 	start += strspn(start, " ");
 	vx_err_set(err, -EILSEQ, "bytes that are not UTF-8 cannot stand in " VX_LOCK_FILE ": %.*s",
 		(int)strcspn(start, "\n"), start);
 	return vx_err_fix(err, "name or write it in UTF-8");
+}
+
+static bool holds_secret(const struct vx_exec_decl *x, const char **ret_what)
+{
+	*ret_what = "exec.command";
+	if (x->command && vx_secrets_in(x->command, strlen(x->command)))
+		return true;
+	*ret_what = "exec.env.define";
+	for (uint32_t i = 0; i < x->n_define; i++)
+		if (vx_secrets_in(x->define[i].value, strlen(x->define[i].value)))
+			return true;
+	return false;
+}
+
+/* A program may put a secret of the environment into what it exports; the lock is meant to be
+ * committed. (What a JSON file says stands in the repository already.) */
+static int check_secrets(const struct vx_workspace *ws, struct vx_err *err)
+{
+	const char *what;
+
+	for (uint32_t p = 0; p < ws->n_projects; p++)
+		for (uint32_t i = 0; i < ws->projects[p].n_tasks; i++) {
+			const struct vx_task_decl *t = ws->projects[p].tasks[i];
+			const char *file = t->source ? vx_path_base(t->source) : "";
+			if (vx_ends_with(file, ".json") || vx_ends_with(file, ".jsonc") ||
+				!t->has_exec || !holds_secret(&t->exec, &what))
+				continue;
+			vx_err_set(err, -EPERM,
+				"%s#%s: %s holds the value of a secret variable, and would stand in " VX_LOCK_FILE,
+				ws->projects[p].name, t->name, what);
+			return vx_err_fix(err,
+				"name the variable in exec.env.secret instead of writing its value");
+		}
+	return 0;
 }
 
 static int lock(bool check, struct vx_arena *a, struct vx_err *err)
@@ -98,6 +138,9 @@ static int lock(bool check, struct vx_arena *a, struct vx_err *err)
 	if (r < 0)
 		return r;
 	r = vx_config_load(&ws, a, err);
+	if (r == 0)
+		r = check_secrets(&ws, err);
+	vx_cli_learn_secrets(&ws);
 	vx_cli_warn("lock", ws.warnings);
 	if (r == 0)
 		r = check_graph(&ws, a, err);
@@ -121,10 +164,10 @@ static int lock(bool check, struct vx_arena *a, struct vx_err *err)
 			vx_err_set(err, r, "cannot write %s/" VX_LOCK_FILE ": %s", root,
 				vx_strerror(r));
 	}
-	if (r == 0)
-		printf(check ? VX_LOCK_FILE " is up to date\n"
-			     : VX_LOCK_FILE " written: %u projects\n",
-			ws.n_projects);
+	if (r == 0 && check)
+		vx_say(1, VX_LOCK_FILE " is up to date\n");
+	else if (r == 0)
+		vx_say(1, VX_LOCK_FILE " written: %u projects\n", ws.n_projects);
 	vx_close(fd);
 	vx_buf_free(&text);
 	vx_map_free(&ws.by_name);

@@ -9,10 +9,12 @@
 #include "vx/limits.h"
 #include "vx/lock.h"
 #include "vx/path.h"
+#include "vx/secret.h"
 #include "vx/snapshot.h"
 #include "vx/workspace.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -96,7 +98,38 @@ static int derive(
 	return r;
 }
 
-int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
+/* What a task declares secret, and what it sets under a secret name. */
+static void learn_secrets_of(const struct vx_exec_decl *x, struct vx_arena *a)
+{
+	struct vx_strlist env = {0};
+
+	for (uint32_t i = 0; i < x->secret.n; i++) {
+		const char *value = getenv(x->secret.v[i]);
+		if (value)
+			vx_strlist_add(&env, a, vx_arena_printf(a, "%s=%s", x->secret.v[i], value));
+	}
+	for (uint32_t i = 0; i < x->n_define; i++)
+		vx_strlist_add(&env, a,
+			vx_arena_printf(a, "%s=%s", x->define[i].name, x->define[i].value));
+	vx_secrets_learn(vx_strlist_done(&env), x->secret);
+}
+
+void vx_cli_learn_secrets(const struct vx_workspace *ws)
+{
+	struct vx_arena a = {0};
+	const struct vx_task_decl *last = NULL;
+
+	for (uint32_t p = 0; p < ws->n_projects; p++)
+		for (uint32_t i = 0; i < ws->projects[p].n_tasks; i++) {
+			const struct vx_task_decl *t = ws->projects[p].tasks[i];
+			if (t != last && (t->exec.secret.n || t->exec.n_define))
+				learn_secrets_of(&t->exec, &a);
+			last = t;
+		}
+	vx_arena_free(&a);
+}
+
+static int make_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 {
 	int r = p->root ? 0 : vx_cli_root(p, err);
 	if (r)
@@ -115,5 +148,14 @@ int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *e
 		vx_ahead_free(p->ahead);
 		p->ahead = NULL;
 	}
+	return r;
+}
+
+int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
+{
+	int r = make_plan(o, p, err);
+
+	/* also of a plan that failed: its error may quote what is secret */
+	vx_cli_learn_secrets(&p->ws);
 	return r;
 }

@@ -2,44 +2,16 @@
 #include "cli.h"
 
 #include "vx/clock.h"
-#include "vx/fd.h"
 #include "vx/key.h"
 #include "vx/limits.h"
 #include "vx/path.h"
+#include "vx/text.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* One line whatever it holds: a file name may have newlines. */
-static void say(const char *verb, const char *what, const char *fix)
-{
-	struct vx_err *err = NULL;
-	char line[sizeof err->what + sizeof err->fix + 64];
-	int n = *fix ? snprintf(line, sizeof line, "vx %s: %s (%s)", verb, what, fix)
-		     : snprintf(line, sizeof line, "vx %s: %s", verb, what);
-	size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 2;
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)line[i] < ' ')
-			line[i] = line[i] == '\t' ? ' ' : '?';
-	line[len] = '\n';
-	(void)vx_write_full(2, line, len + 1);
-}
-
-int vx_cli_fail(const char *verb, const struct vx_err *err)
-{
-	say(verb, err->what, err->fix);
-	return 1;
-}
-
-void vx_cli_warn(const char *verb, struct vx_strs warnings)
-{
-	for (uint32_t i = 0; i < warnings.n; i++)
-		say(verb, warnings.v[i], "");
-}
 
 /* A task that starts vx on the workspace it is part of would wait for itself. */
 static int refuse_nested(const struct vx_plan *p, struct vx_err *err)
@@ -141,7 +113,7 @@ int vx_cli_run(int argc, char **argv)
 			vx_cli_warn("run", plan.ws.warnings); /* perhaps they say why */
 		code = vx_cli_fail("run", &err);
 	} else if (plan.sel.nothing && o.dry != VX_DRY_JSON && o.dry != VX_DRY_FULL) {
-		printf("%s\n", plan.sel.nothing);
+		vx_say(1, "%s\n", plan.sel.nothing);
 		code = 0;
 	} else if (o.dry) {
 		code = vx_cli_dry(&o, &plan);
@@ -153,7 +125,6 @@ int vx_cli_run(int argc, char **argv)
 		if (code < 0)
 			code = vx_cli_fail("run", &err);
 	}
-	fflush(stdout);
 	vx_ahead_free(plan.ahead);
 	/* The plan's memory goes with the process: unmapping it page by page would only cost
 	 * time. */

@@ -9,6 +9,7 @@
 #include "vx/hash.h"
 #include "vx/limits.h"
 #include "vx/path.h"
+#include "vx/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -203,7 +204,9 @@ void js_memory_put(const struct vx_workspace *ws, struct vx_strs files, const ch
 		vx_json_set(v, "results", copy(vx_json_get(answer, "results")));
 		vx_json_write(v, false, &b);
 		vx_json_free(v);
-		if (whole && !b.overflow)
+		/* A configuration may have put a secret of the environment into what it says: that
+		 * is evaluated in every run rather than written down. */
+		if (whole && !b.overflow && !vx_secrets_in(b.data, b.len))
 			(void)vx_write_file_atomic(root.fd, FILE_NAME, b.data, b.len, 0600);
 	}
 	vx_buf_free(&b);

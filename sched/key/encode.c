@@ -4,6 +4,7 @@
 
 #include "vx/assert.h"
 #include "vx/limits.h"
+#include "vx/secret.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -142,8 +143,8 @@ static int encode_manifest(
 	return 0;
 }
 
-/* A variable's value, told apart from unset. What a task declares secret is shown as an HMAC
- * only. */
+/* A variable's value, told apart from unset. What is secret by its name, or because the task says
+ * so, is shown as an HMAC only. */
 static void env_part(struct encoder *e, const char *kind, const char *name, const char *value,
 	const struct vx_task_decl *d)
 {
@@ -158,7 +159,7 @@ static void env_part(struct encoder *e, const char *kind, const char *name, cons
 	hash_part(e, label, text ? text : "", text ? strlen(text) : 0);
 	if (k->o.explain) {
 		const char *shown = text ? vx_arena_strdup(&k->a, text) : "";
-		if (value && vx_strs_has(d->exec.secret, name)) {
+		if (value && vx_secret_name(name, strlen(name), d->exec.secret)) {
 			struct vx_digest mac;
 			char hex[VX_DIGEST_HEX] = "?";
 			if (k->o.mask_key) {

@@ -16,6 +16,7 @@
 #include "vx/key.h"
 #include "vx/limits.h"
 #include "vx/point.h"
+#include "vx/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -391,6 +392,12 @@ int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed)
 	}
 	h.facts_bytes = facts.len;
 	h.facts_sum = vx_question_sum(vx_buf_str(&facts), facts.len);
+	if (vx_secrets_in((const char *)im.base, im.used)) {
+		/* a plan that holds a secret is made anew rather than written down */
+		if (!s->taken)
+			vx_image_unmap(&im);
+		goto out;
+	}
 	h.image_bytes = im.used;
 	h.image_sum = vx_question_sum(im.base, im.used);
 	r = write_file(s, &h, &facts, &im);

@@ -7,6 +7,7 @@
 #include "vx/clock.h"
 #include "vx/fd.h"
 #include "vx/path.h"
+#include "vx/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -249,6 +250,8 @@ static int write_file(const struct vx_unchanged *u, const struct vx_buf *out)
 	VX_CLEANUP_FD int dir = vx_open_beneath(u->root_fd, ".vx", O_PATH | O_DIRECTORY, 0);
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
+	if (vx_secrets_in(out->data, out->len))
+		return 0;
 	return vx_write_file_atomic(dir, "unchanged", out->data, out->len, 0600);
 }
 

@@ -15,10 +15,8 @@ bool loop_start_pool(struct loop *l)
 	if (l->pool)
 		return true;
 	/* also where a hit turned out damaged, after a start that expected nothing to run */
-	if (!l->project_path) {
+	if (!l->project_path)
 		loop_env_init(l);
-		l->base_masks = vx_masks_new(l->base_env, (struct vx_strs){0});
-	}
 	struct vx_err err = {0};
 	struct vx_pool_opts po = {.slots = l->worker_slots,
 		.init_path = l->o->init_path,
@@ -229,18 +227,13 @@ static void do_run(struct loop *l, const struct vx_core_decision *d)
 }
 
 /* The log and the readiness matcher of a new attempt. */
-static bool prepare(struct loop *l, uint32_t task, const struct vx_task_desc *d)
+static bool prepare(struct loop *l, uint32_t task)
 {
 	struct loop_task *t = &l->t[task];
 	const struct vx_exec_decl *x = &l->g->tasks[task].decl->exec;
 	struct vx_err err = {0};
-	if (!t->masks) {
-		t->has_masks = x->pass_through.n || x->secret.n || x->n_define ||
-			       l->g->tasks[task].decl->dialect == VX_DIALECT_TURBO;
-		t->masks = t->has_masks ? vx_masks_new(d->env, x->secret) : l->base_masks;
-	}
 	if (!t->log)
-		t->log = vx_tasklog_new(t->masks);
+		t->log = vx_tasklog_new(vx_secrets());
 	else
 		vx_tasklog_clear(t->log);
 	if (x->ready_when && !t->matcher && vx_ready_new(x->ready_when, &t->matcher, &err)) {
@@ -282,7 +275,7 @@ void loop_dispatch(struct loop *l, uint32_t task)
 		}
 		return;
 	}
-	if (!prepare(l, task, &d))
+	if (!prepare(l, task))
 		return;
 	bool has_requests = g->decl->cache.runtime.n || g->decl->cache.workspace_runtime.n;
 	struct vx_exec_request r = {

@@ -173,10 +173,8 @@ static int check_sandbox_mode(struct loop *l, struct vx_err *err)
 				t->decl->source ? t->decl->source : "its vx.json");
 		}
 		if (l->o->sandbox == VX_SANDBOX_OFF && t->decl->exec.sandboxed) {
-			bool red = isatty(2) && !getenv("NO_COLOR");
-			vx_report_warn(l->report,
-				"%svx run: --sandbox=off: tasks that declare a sandbox run without one; neither they nor what runs after them is saved%s",
-				red ? "\033[31m" : "", red ? "\033[0m" : "");
+			vx_report_alarm(l->report,
+				"vx run: --sandbox=off: tasks that declare a sandbox run without one; neither they nor what runs after them is saved");
 			break;
 		}
 	}
@@ -465,8 +463,6 @@ static void free_tasks(struct loop *l)
 		vx_ready_free(t->matcher);
 		vx_buf_free(&t->packed);
 		free(t->stored);
-		if (t->has_masks)
-			vx_masks_free(t->masks);
 	}
 	free(l->t);
 }
@@ -482,7 +478,6 @@ static void tear_down(struct loop *l, const sigset_t *old)
 	vx_keyer_free(l->keyer);
 	vx_store_close(l->store);
 	free_tasks(l);
-	vx_masks_free(l->base_masks);
 	vx_report_free(l->report);
 	vx_close(l->lock_fd);
 	vx_close(l->signal_fd);

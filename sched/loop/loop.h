@@ -21,6 +21,7 @@
 #include "vx/pool.h"
 #include "vx/report.h"
 #include "vx/run.h"
+#include "vx/secret.h"
 #include "vx/store.h"
 #include "vx/tasklog.h"
 #include "vx/trace.h"
@@ -38,7 +39,6 @@ struct loop_task {
 	enum loop_phase phase;
 	uint32_t slot; /* worker slot while PH_ARMING, PH_RUNNING */
 	uint16_t attempt;
-	bool has_masks; /* masks is its own, not the run's */
 	bool keyed, key_failed;
 	bool unsaved;     /* the core: whatever happens, nothing is saved */
 	bool left_out;    /* tasks that it builds on were left out */
@@ -55,7 +55,6 @@ struct loop_task {
 	struct vx_outputs outputs;
 	struct vx_entry *entry; /* of a hit */
 	struct vx_tasklog *log;
-	struct vx_masks *masks;
 	struct vx_ready *matcher;
 	void *stored; /* a hit's log, malloc */
 	size_t stored_bytes;
@@ -108,7 +107,6 @@ struct loop {
 	struct vx_strs turbo_env;  /* under a turbo.json: what Turborepo lets through besides */
 	const char *path;          /* PATH of vx, or the usual one */
 	const char **project_path; /* "PATH=..." per project, made when first needed */
-	struct vx_masks *base_masks;
 	int signal_fd, lock_fd;
 	int first_signal;
 	bool unchanged; /* nothing was done: an earlier run's word held */

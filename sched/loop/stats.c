@@ -84,7 +84,7 @@ void loop_write_stats(struct loop *l)
 	put(o, "noCache", l->nocache);
 	put(o, "notSaved", l->not_saved);
 	struct vx_buf b = VX_BUF(1 << 20);
-	vx_json_write_pretty(o, &b);
+	vx_json_write_shown(o, true, &b);
 	vx_buf_addc(&b, '\n');
 	int r = vx_write_file_atomic(AT_FDCWD, l->o->stats_path, b.data, b.len, 0644);
 	if (r)

@@ -89,7 +89,7 @@ void loop_write_summary(struct loop *l)
 		return;
 	struct vx_buf b = VX_BUF(4ULL << 30);
 	struct vx_json *head = head_json(l);
-	vx_json_write(head, false, &b);
+	vx_json_write_shown(head, false, &b);
 	vx_json_free(head);
 	b.len--; /* the brace comes last */
 	vx_buf_adds(&b, ",\"tasks\":[");
@@ -103,7 +103,7 @@ void loop_write_summary(struct loop *l)
 		if (!vx_task_is_group(&l->g->tasks[i]))
 			vx_json_set(o, "result", result_json(l, i));
 		vx_buf_adds(&b, i ? ",\n" : "\n");
-		vx_json_write(o, false, &b);
+		vx_json_write_shown(o, false, &b);
 		vx_json_free(o);
 	}
 	vx_buf_adds(&b, "]}\n");

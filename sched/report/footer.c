@@ -11,12 +11,12 @@ static void part(struct vx_report *r, bool *first, const char *sgr, uint64_t n, 
 	if (!n)
 		return;
 	if (!*first)
-		vx_buf_adds(&r->out.buf, ", ");
+		text(r, ", ");
 	*first = false;
 	if (sgr)
 		paint(r, sgr, "%llu %s", (unsigned long long)n, what);
 	else
-		vx_buf_printf(&r->out.buf, "%llu %s", (unsigned long long)n, what);
+		text(r, "%llu %s", (unsigned long long)n, what);
 }
 
 static void label(struct vx_report *r, const char *what)
@@ -35,8 +35,8 @@ static void tasks_line(struct vx_report *r, const struct vx_run_end *e)
 	part(r, &first, RED, c->failed, "failed");
 	part(r, &first, YELLOW, c->skipped, "skipped");
 	if (first)
-		vx_buf_adds(&r->out.buf, "none run");
-	vx_buf_printf(&r->out.buf, " of %u in %u project%s\n", r->o.n_tasks, r->o.n_projects,
+		text(r, "none run");
+	text(r, " of %u in %u project%s\n", r->o.n_tasks, r->o.n_projects,
 		r->o.n_projects == 1 ? "" : "s");
 }
 
@@ -48,11 +48,10 @@ static void failed_line(struct vx_report *r)
 		return;
 	label(r, "failed");
 	for (uint32_t k = 0; k < r->n_failed && k < VX_ARRAY_LEN(r->failed); k++)
-		vx_buf_printf(&r->out.buf, "%s%.200s", k ? ", " : "", r->failed[k]);
+		text(r, "%s%.200s", k ? ", " : "", r->failed[k]);
 	if (r->n_failed > VX_ARRAY_LEN(r->failed))
-		vx_buf_printf(&r->out.buf, " and %u more",
-			r->n_failed - (uint32_t)VX_ARRAY_LEN(r->failed));
-	vx_buf_addc(&r->out.buf, '\n');
+		text(r, " and %u more", r->n_failed - (uint32_t)VX_ARRAY_LEN(r->failed));
+	text(r, "\n");
 }
 
 static void cache_line(struct vx_report *r, const struct vx_run_end *e)
@@ -69,9 +68,8 @@ static void cache_line(struct vx_report *r, const struct vx_run_end *e)
 	part(r, &first, NULL, e->nocache, "no-cache");
 	part(r, &first, YELLOW, e->not_saved, "not saved");
 	if (e->saved_ns)
-		vx_buf_printf(
-			&r->out.buf, "; saved %s", vx_fmt_ns(e->saved_ns, saved, sizeof saved));
-	vx_buf_addc(&r->out.buf, '\n');
+		text(r, "; saved %s", vx_fmt_ns(e->saved_ns, saved, sizeof saved));
+	text(r, "\n");
 }
 
 /* The ideal schedule: no shorter than its longest path, nor than all its work spread evenly over
@@ -83,14 +81,13 @@ static void time_line(struct vx_report *r, const struct vx_run_end *e)
 		 ideal = e->critical_ns > spread ? e->critical_ns : spread;
 
 	label(r, "time");
-	vx_buf_adds(&r->out.buf, vx_fmt_ns(e->wall_ns, a, sizeof a));
+	text(r, "%s", vx_fmt_ns(e->wall_ns, a, sizeof a));
 	if (e->workers)
-		vx_buf_printf(
-			&r->out.buf, " with %u worker%s", e->workers, e->workers == 1 ? "" : "s");
+		text(r, " with %u worker%s", e->workers, e->workers == 1 ? "" : "s");
 	if (e->critical_ns)
-		vx_buf_printf(&r->out.buf, "; critical path %s, ideal schedule %s",
+		text(r, "; critical path %s, ideal schedule %s",
 			vx_fmt_ns(e->critical_ns, b, sizeof b), vx_fmt_ns(ideal, c, sizeof c));
-	vx_buf_addc(&r->out.buf, '\n');
+	text(r, "\n");
 }
 
 static void overhead_line(struct vx_report *r, const struct vx_run_end *e)
@@ -107,11 +104,10 @@ static void overhead_line(struct vx_report *r, const struct vx_run_end *e)
 	for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
 		if (!parts[k].ns)
 			continue;
-		vx_buf_printf(&r->out.buf, "%s%s %s", comma, parts[k].name,
-			vx_fmt_ns(parts[k].ns, t, sizeof t));
+		text(r, "%s%s %s", comma, parts[k].name, vx_fmt_ns(parts[k].ns, t, sizeof t));
 		comma = ", ";
 	}
-	vx_buf_adds(&r->out.buf, *comma ? "\n" : "none\n");
+	text(r, "%s\n", *comma ? "" : "none");
 }
 
 void footer_write(struct vx_report *r, const struct vx_run_end *e)
@@ -119,14 +115,13 @@ void footer_write(struct vx_report *r, const struct vx_run_end *e)
 	if (!piece(r, 16384))
 		return;
 	if (r->out.left_out_bytes)
-		vx_buf_printf(&r->out.buf,
-			"[vx: %llu bytes of output were left out: they were not read in time]\n",
+		text(r, "[vx: %llu bytes of output were left out: they were not read in time]\n",
 			(unsigned long long)r->out.left_out_bytes);
-	vx_buf_addc(&r->out.buf, '\n');
+	text(r, "\n");
 	if (e->signal) {
 		label(r, "ended");
 		paint(r, RED, "interrupted by %s", vx_signal_name(e->signal));
-		vx_buf_addc(&r->out.buf, '\n');
+		text(r, "\n");
 	}
 	tasks_line(r, e);
 	failed_line(r);
@@ -135,6 +130,6 @@ void footer_write(struct vx_report *r, const struct vx_run_end *e)
 	overhead_line(r, e);
 	if (e->log_hint) {
 		label(r, "log");
-		vx_buf_printf(&r->out.buf, "%s\n", e->log_hint);
+		text(r, "%s\n", e->log_hint);
 	}
 }

@@ -1,6 +1,7 @@
 #include "internal.h"
 
 #include "vx/limits.h"
+#include "vx/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include <sys/random.h>
 
 struct writer {
-	struct vx_buf *b;
+	struct vx_report *r;
 	char last;
 	bool escapes;
 };
@@ -18,7 +19,7 @@ static void write_chunk(void *arg, int stream, const void *p, size_t n)
 	struct writer *w = arg;
 
 	(void)stream;
-	vx_buf_add(w->b, p, n);
+	task_bytes(w->r, p, n);
 	w->last = ((const char *)p)[n - 1];
 	w->escapes |= memchr(p, '\033', n) != NULL;
 }
@@ -27,18 +28,18 @@ static void write_chunk(void *arg, int stream, const void *p, size_t n)
 void log_write(struct vx_report *r, const struct vx_tasklog *log, const void *stored,
 	size_t stored_bytes, const char *end_mark)
 {
-	struct writer w = {&r->out.buf, '\n', false};
+	struct writer w = {r, '\n', false};
 
 	if (log)
 		vx_tasklog_each(log, write_chunk, &w);
 	else if (stored_bytes && vx_tasklog_replay(stored, stored_bytes, write_chunk, &w) < 0)
-		vx_buf_adds(&r->out.buf, "[vx: the stored output is damaged]");
+		text(r, "[vx: the stored output is damaged]");
 	if (w.escapes && (r->color || r->mode == MODE_TERMINAL))
-		vx_buf_adds(&r->out.buf, "\033[0m");
+		control(r, "\033[0m");
 	if (w.last != '\n')
-		vx_buf_addc(&r->out.buf, '\n');
+		text(r, "\n");
 	if (end_mark)
-		vx_buf_adds(&r->out.buf, end_mark);
+		control(r, "%s", end_mark);
 }
 
 /* At most; a log in memory is bounded by what is kept of one. */
@@ -61,14 +62,18 @@ size_t log_bytes(const struct vx_tasklog *log, size_t stored_bytes)
 /* ---- GitHub Actions:
  * https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands ---- */
 
-static void escape(struct vx_buf *b, const char *s, bool property)
+static void escape(struct vx_report *r, const char *what, bool property)
 {
-	for (; *s; s++) {
-		if (*s == '%' || *s == '\r' || *s == '\n' || (property && (*s == ':' || *s == ',')))
-			vx_buf_printf(b, "%%%02X", (unsigned)(unsigned char)*s);
+	struct vx_buf shown = VX_BUF(SIZE_MAX / 4);
+
+	vx_text_add(&shown, what, strlen(what));
+	for (const char *s = vx_buf_str(&shown); *s; s++) {
+		if (*s == '%' || (property && (*s == ':' || *s == ',')))
+			control(r, "%%%02X", (unsigned)(unsigned char)*s);
 		else
-			vx_buf_addc(b, *s);
+			control(r, "%c", *s);
 	}
+	vx_buf_free(&shown);
 }
 
 /* What a task prints must not be taken for commands. The fence's word is random, so that no output
@@ -84,34 +89,33 @@ static void fenced_log(
 		word[0] = (uint64_t)(uintptr_t)r;
 	snprintf(fence, sizeof fence, "vx-%016llx%016llx", (unsigned long long)word[0],
 		(unsigned long long)word[1]);
-	vx_buf_printf(&r->out.buf, "::stop-commands::%s\n", fence);
+	text(r, "::stop-commands::%s\n", fence);
 	snprintf(mark, sizeof mark, "::%s::\n", fence);
 	log_write(r, log, stored, stored_bytes, mark);
 }
 
 static void github(struct vx_report *r, const struct vx_task_end *e, bool output)
 {
-	struct vx_buf *b = &r->out.buf;
 	char time[32];
 	bool failed = e->result == VX_R_FAILED;
 
 	if (failed) {
-		vx_buf_adds(b, "::error title=");
-		escape(b, e->id, true);
-		vx_buf_adds(b, "::");
-		escape(b, e->id, false);
-		vx_buf_adds(b, " failed: ");
-		escape(b, e->status ? e->status : "failed", false);
-		vx_buf_addc(b, '\n');
+		text(r, "::error title=");
+		escape(r, e->id, true);
+		text(r, "::");
+		escape(r, e->id, false);
+		text(r, " failed: ");
+		escape(r, e->status ? e->status : "failed", false);
+		text(r, "\n");
 	} else if (output) {
-		vx_buf_adds(b, "::group::");
-		escape(b, e->id, false);
-		vx_buf_printf(b, " (%s)\n", vx_fmt_ns(e->wall_ns, time, sizeof time));
+		text(r, "::group::");
+		escape(r, e->id, false);
+		text(r, " (%s)\n", vx_fmt_ns(e->wall_ns, time, sizeof time));
 	}
 	if (output)
 		fenced_log(r, e->log, e->stored, e->stored_bytes);
 	if (output && !failed)
-		vx_buf_adds(b, "::endgroup::\n");
+		text(r, "::endgroup::\n");
 }
 
 /* ---- everywhere else ---- */
@@ -123,8 +127,8 @@ static void rule(struct vx_report *r, const char *id, const char *status, uint64
 	paint(r, status ? RED : BOLD, "%s %s%s%s", r->ascii ? "---" : "───", id, status ? ": " : "",
 		status ? brief(status, line, sizeof line) : "");
 	if (status)
-		vx_buf_printf(&r->out.buf, " after %s", vx_fmt_ns(wall_ns, time, sizeof time));
-	vx_buf_printf(&r->out.buf, " %s\n", r->ascii ? "---" : "───");
+		text(r, " after %s", vx_fmt_ns(wall_ns, time, sizeof time));
+	text(r, " %s\n", r->ascii ? "---" : "───");
 }
 
 /* A task without output has a row and no frame. */
@@ -152,13 +156,13 @@ void frame_failures(struct vx_report *r)
 
 		if (!piece(r, log_bytes(f->log, 0) + 8192 + (f->note ? strlen(f->note) * 3 : 0)))
 			continue;
-		vx_buf_addc(&r->out.buf, '\n');
+		text(r, "\n");
 		rule(r, f->id, f->status ? f->status : "failed", f->wall_ns);
 		reason_write(r, f->status);
 		if (f->log && !vx_tasklog_empty(f->log))
 			log_write(r, f->log, NULL, 0, NULL);
 		else if (!has_reasons(f->status))
-			vx_buf_adds(&r->out.buf, "(it printed nothing)\n");
+			text(r, "(it printed nothing)\n");
 		struct vx_task_end e = {.note = f->note, .result = VX_R_SKIPPED};
 		note_write(r, &e);
 		out_flush(&r->out);

@@ -4,17 +4,22 @@
 #include "trace_internal.h"
 
 #include "vx/strs.h"
+#include "vx/text.h"
 
 #include <string.h>
 
-static void html_text(struct vx_buf *b, const char *s)
+static void html_text(struct vx_buf *b, const char *text)
 {
-	for (; *s; s++) {
+	struct vx_buf shown = VX_BUF(SIZE_MAX / 4);
+
+	vx_text_add(&shown, text, strlen(text));
+	for (const char *s = vx_buf_str(&shown); *s; s++) {
 		if (*s == '<' || *s == '>' || *s == '&' || *s == '"')
 			vx_buf_printf(b, "&#%d;", *s);
 		else
 			vx_buf_addc(b, *s);
 	}
+	vx_buf_free(&shown);
 }
 
 static double ms(uint64_t ns)

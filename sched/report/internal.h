@@ -60,12 +60,16 @@ struct vx_report {
 #define DIM "2"
 #define BOLD "1"
 
-/* rows.c */
+/* rows.c. Everything that is shown is one of three: text of ours, masked and escaped (text.h, also
+ * for what `paint` colours); sequences of ours for the terminal, whose arguments are numbers; and
+ * what a task printed, as it is. */
+void text(struct vx_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void control(struct vx_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void task_bytes(struct vx_report *r, const void *p, size_t n);
 void paint(struct vx_report *r, const char *sgr, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void row_write(struct vx_report *r, const struct vx_task_end *e, bool with_key);
 void note_write(struct vx_report *r, const struct vx_task_end *e);
-const char *one_line(const char *s, char *ret, size_t cap); /* control characters become blanks */
 /* A status that gives its reasons at length stands in a row and a rule without them; reason_write
  * then writes it whole, as a line of its own. */
 bool has_reasons(const char *status);

@@ -1,5 +1,7 @@
 #include "internal.h"
 
+#include "vx/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ static void screen(const struct vx_report *r, uint32_t *ret_rows, uint32_t *ret_
 void region_erase(struct vx_report *r)
 {
 	if (r->region_lines)
-		vx_buf_printf(&r->out.buf, "\r\033[%uA\033[J", r->region_lines);
+		control(r, "\r\033[%uA\033[J", r->region_lines);
 	r->region_lines = 0;
 }
 
@@ -45,14 +47,19 @@ void region_off(struct vx_report *r)
 	r->region = false;
 }
 
-/* At most `cols` columns of s; a character of several bytes counts as one and stays whole. */
-static void clipped(struct vx_buf *b, const char *s, uint32_t cols)
+/* At most `cols` columns of s and a newline; a character of several bytes counts as one and stays
+ * whole. */
+static void clipped(struct vx_report *r, const char *s, uint32_t cols)
 {
-	for (; *s; s++) {
-		if (((unsigned char)*s & 0xc0) != 0x80 && cols-- == 0)
-			return;
-		vx_buf_addc(b, (unsigned char)*s < ' ' ? ' ' : *s);
-	}
+	struct vx_buf shown = VX_BUF(SIZE_MAX / 4);
+	size_t n = 0;
+
+	vx_text_add(&shown, s, strlen(s));
+	for (const char *p = vx_buf_str(&shown); p[n]; n++)
+		if (((unsigned char)p[n] & 0xc0) != 0x80 && cols-- == 0)
+			break;
+	control(r, "%.*s\n", (int)n, vx_buf_str(&shown));
+	vx_buf_free(&shown);
 }
 
 /* Tenths are restless enough. */
@@ -75,9 +82,8 @@ static void live_row(struct vx_report *r, const struct live *t, uint64_t now_ns,
 		r->ascii   ? "*"
 		: t->ready ? "●"
 			   : spin[now_ns / 100000000 % 10]);
-	vx_buf_printf(&r->out.buf, " %8s  ", ticking(t->start_ns, now_ns, time, sizeof time));
-	clipped(&r->out.buf, t->id, cols > 14 ? cols - 14 : 1);
-	vx_buf_addc(&r->out.buf, '\n');
+	text(r, " %8s  ", ticking(t->start_ns, now_ns, time, sizeof time));
+	clipped(r, t->id, cols > 14 ? cols - 14 : 1);
 }
 
 static void meters(struct vx_report *r, uint64_t now_ns, uint32_t cols)
@@ -102,8 +108,7 @@ static void meters(struct vx_report *r, uint64_t now_ns, uint32_t cols)
 	if (c->saving)
 		vx_buf_printf(&line, "  %u saving", c->saving);
 	vx_buf_printf(&line, "  %s", ticking(r->o.start_ns, now_ns, time, sizeof time));
-	clipped(&r->out.buf, vx_buf_str(&line), cols > 1 ? cols - 1 : 1);
-	vx_buf_addc(&r->out.buf, '\n');
+	clipped(r, vx_buf_str(&line), cols > 1 ? cols - 1 : 1);
 	vx_buf_free(&line);
 }
 

@@ -3,6 +3,7 @@
 #include "vx/arena.h"
 #include "vx/assert.h"
 #include "vx/clock.h"
+#include "vx/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,21 +35,6 @@ static bool env_on(const struct vx_report_opts *o, const char *name)
 	return v && *v && strcmp(v, "0") != 0 && strcasecmp(v, "false") != 0;
 }
 
-/* The locale says plainly that it is not UTF-8. */
-static bool not_utf8(const struct vx_report_opts *o)
-{
-	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-
-	for (int k = 0; k < 3; k++) {
-		const char *v = env_get(o, names[k]);
-
-		if (v && *v)
-			return !strcasestr(v, "utf-8") && !strcasestr(v, "utf8") &&
-			       strcmp(v, "C") != 0 && strcmp(v, "POSIX") != 0;
-	}
-	return false;
-}
-
 static void look_around(struct vx_report *r)
 {
 	const struct vx_report_opts *o = &r->o;
@@ -64,7 +50,7 @@ static void look_around(struct vx_report *r)
 			   : tty && !dumb;
 	if (no_color && *no_color)
 		r->color = false;
-	r->ascii = not_utf8(o);
+	r->ascii = !vx_text_locale(o->env);
 	r->region = r->mode == MODE_TERMINAL && !dumb;
 }
 
@@ -173,7 +159,7 @@ void vx_report_started(struct vx_report *r, uint32_t task, const char *id, bool 
 	t->start_ns = vx_now_ns();
 	r->dirty = true;
 	if (r->o.verbosity >= 3 && !t->streams && piece(r, strlen(id) + 64))
-		vx_buf_printf(&r->out.buf, "  started %s\n", id);
+		text(r, "  started %s\n", id);
 	flush(r);
 }
 
@@ -191,13 +177,11 @@ void vx_report_output(struct vx_report *r, uint32_t task, int stream, const void
 void vx_report_retry(struct vx_report *r, uint32_t task, uint16_t attempt, const char *why)
 {
 	struct live *t = find(r, task);
-	char line[256];
 
 	if (!t || logs_of(r, task) == VX_LOGS_NONE || !piece(r, strlen(t->id) + 512))
 		return;
 	paint(r, YELLOW, "%s", r->ascii ? "~" : "↻");
-	vx_buf_printf(&r->out.buf, " attempt %u of %s: %s; running it again\n", attempt, t->id,
-		one_line(why ? why : "failed", line, sizeof line));
+	text(r, " attempt %u of %s: %s; running it again\n", attempt, t->id, why ? why : "failed");
 	flush(r);
 }
 
@@ -297,17 +281,15 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 	flush(r);
 }
 
-void vx_report_warn(struct vx_report *r, const char *fmt, ...)
+static void warn(struct vx_report *r, bool red, const char *fmt, va_list ap)
 {
-	struct vx_buf b = VX_BUF(64 << 10);
+	struct vx_buf b = VX_BUF(SIZE_MAX / 4);
 	struct out err;
-	va_list ap;
 
 	r->warned = true;
-	va_start(ap, fmt);
-	vx_buf_vprintf(&b, fmt, ap);
-	va_end(ap);
-	vx_buf_addc(&b, '\n');
+	vx_buf_adds(&b, red ? "\033[" RED "m" : "");
+	vx_text_vprintf(&b, fmt, ap);
+	vx_buf_adds(&b, red ? "\033[0m\n" : "\n");
 	if (r->mode == MODE_TERMINAL && piece(r, 16))
 		/* the line must not land in the live rows, nor in the middle of another */
 		out_flush(&r->out);
@@ -317,6 +299,25 @@ void vx_report_warn(struct vx_report *r, const char *fmt, ...)
 	out_drain(&err);
 	out_free(&err);
 	vx_buf_free(&b);
+}
+
+void vx_report_warn(struct vx_report *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	warn(r, false, fmt, ap);
+	va_end(ap);
+}
+
+void vx_report_alarm(struct vx_report *r, const char *fmt, ...)
+{
+	const char *no_color = env_get(&r->o, "NO_COLOR");
+	va_list ap;
+
+	va_start(ap, fmt);
+	warn(r, isatty(r->o.err_fd) == 1 && !(no_color && *no_color), fmt, ap);
+	va_end(ap);
 }
 
 bool vx_report_transcript(const struct vx_report *r, struct vx_buf *out)
@@ -334,7 +335,7 @@ void vx_report_replay(struct vx_report *r, const char *p, size_t n)
 {
 	if (!n || !piece(r, n))
 		return;
-	vx_buf_add(&r->out.buf, p, n);
+	task_bytes(r, p, n);
 	r->mid_line = p[n - 1] != '\n';
 	flush(r);
 }

@@ -1,16 +1,31 @@
 #include "internal.h"
 
+#include "vx/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
-const char *one_line(const char *s, char *ret, size_t cap)
+void text(struct vx_report *r, const char *fmt, ...)
 {
-	size_t n = 0;
+	va_list ap;
 
-	for (; *s && n + 1 < cap; s++)
-		ret[n++] = (unsigned char)*s < ' ' || *s == 0x7f ? ' ' : *s;
-	ret[n] = '\0';
-	return ret;
+	va_start(ap, fmt);
+	vx_text_vprintf(&r->out.buf, fmt, ap);
+	va_end(ap);
+}
+
+void control(struct vx_report *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vx_buf_vprintf(&r->out.buf, fmt, ap);
+	va_end(ap);
+}
+
+void task_bytes(struct vx_report *r, const void *p, size_t n)
+{
+	vx_buf_add(&r->out.buf, p, n);
 }
 
 void paint(struct vx_report *r, const char *sgr, const char *fmt, ...)
@@ -18,12 +33,12 @@ void paint(struct vx_report *r, const char *sgr, const char *fmt, ...)
 	va_list ap;
 
 	if (r->color)
-		vx_buf_printf(&r->out.buf, "\033[%sm", sgr);
+		control(r, "\033[%sm", sgr);
 	va_start(ap, fmt);
-	vx_buf_vprintf(&r->out.buf, fmt, ap);
+	vx_text_vprintf(&r->out.buf, fmt, ap);
 	va_end(ap);
 	if (r->color)
-		vx_buf_adds(&r->out.buf, "\033[0m");
+		control(r, "\033[0m");
 }
 
 struct look {
@@ -61,7 +76,7 @@ bool has_reasons(const char *status)
 
 const char *brief(const char *status, char *ret, size_t cap)
 {
-	one_line(status, ret, cap);
+	snprintf(ret, cap, "%s", status);
 	if (has_reasons(status))
 		ret[strcspn(ret, ":")] = '\0';
 	return ret;
@@ -69,10 +84,8 @@ const char *brief(const char *status, char *ret, size_t cap)
 
 void reason_write(struct vx_report *r, const char *status)
 {
-	char line[4096];
-
 	if (has_reasons(status))
-		vx_buf_printf(&r->out.buf, "  %s\n", one_line(status, line, sizeof line));
+		text(r, "  %s\n", status);
 }
 
 /* glyph time status cache project#task. Nothing stands after the task, so that it is easily cut
@@ -89,15 +102,13 @@ void row_write(struct vx_report *r, const struct vx_task_end *e, bool with_key)
 	if (e->result != VX_R_SKIPPED)
 		vx_fmt_ns(e->wall_ns, time, sizeof time);
 	paint(r, l.sgr, "%s", r->ascii ? l.ascii : l.glyph);
-	vx_buf_printf(&r->out.buf, " %8s  ", time);
-	paint(r, l.sgr, "%-9s",
-		e->result == VX_R_FAILED ? brief(s, status, sizeof status)
-					 : one_line(s, status, sizeof status));
-	vx_buf_addc(&r->out.buf, ' ');
+	text(r, " %8s  ", time);
+	paint(r, l.sgr, "%-9s", e->result == VX_R_FAILED ? brief(s, status, sizeof status) : s);
+	text(r, " ");
 	paint(r, DIM, "%-10s", cache_word(e));
 	if (with_key)
-		vx_buf_printf(&r->out.buf, " %s", e->key_hex ? e->key_hex : "-");
-	vx_buf_printf(&r->out.buf, " %s\n", e->id);
+		text(r, " %s", e->key_hex ? e->key_hex : "-");
+	text(r, " %s\n", e->id);
 }
 
 /* What there is to say below a row, a line each. */
@@ -108,24 +119,20 @@ void note_write(struct vx_report *r, const struct vx_task_end *e)
 	if (e->result == VX_R_FAILED)
 		reason_write(r, e->status);
 	if (e->flaky)
-		vx_buf_printf(&r->out.buf, "  flaky: %s passed after a failed attempt\n", e->id);
+		text(r, "  flaky: %s passed after a failed attempt\n", e->id);
 	if (e->leftover_cut)
-		vx_buf_adds(&r->out.buf,
-			"  output was cut: something that the command left running held it open\n");
+		text(r, "  output was cut: something that the command left running held it open\n");
 	for (const char *p = e->note; p && *p;) {
 		size_t n = strcspn(p, "\n");
 
-		vx_buf_adds(&r->out.buf, "  ");
-		vx_buf_add(&r->out.buf, p, n);
-		vx_buf_addc(&r->out.buf, '\n');
+		text(r, "  %.*s\n", (int)n, p);
 		p += n + (p[n] == '\n');
 	}
 	if (r->o.verbosity >= 2 && e->result != VX_R_HIT && e->result != VX_R_SKIPPED) {
-		vx_buf_printf(&r->out.buf, "  cpu %s", vx_fmt_ns(e->cpu_ns, a, sizeof a));
+		text(r, "  cpu %s", vx_fmt_ns(e->cpu_ns, a, sizeof a));
 		if (e->peak_bytes)
-			vx_buf_printf(&r->out.buf, ", peak %s of %s",
-				vx_fmt_bytes(e->peak_bytes, b, sizeof b),
+			text(r, ", peak %s of %s", vx_fmt_bytes(e->peak_bytes, b, sizeof b),
 				e->peak_is_tree ? "the whole tree" : "the largest process");
-		vx_buf_addc(&r->out.buf, '\n');
+		text(r, "\n");
 	}
 }

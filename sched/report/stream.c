@@ -10,7 +10,7 @@
 void stream_break_line(struct vx_report *r)
 {
 	if (r->mid_line)
-		vx_buf_addc(&r->out.buf, '\n');
+		text(r, "\n");
 	r->mid_line = false;
 }
 
@@ -32,11 +32,11 @@ static void named_line(struct vx_report *r, struct live *t, const char *p, size_
 	if (!piece(r, strlen(t->id) + n + 64))
 		return;
 	paint(r, colors[t->task % 8], "%s:", t->id);
-	vx_buf_addc(&r->out.buf, ' ');
-	vx_buf_add(&r->out.buf, p, n);
+	text(r, " ");
+	task_bytes(r, p, n);
 	if (reset)
-		vx_buf_adds(&r->out.buf, "\033[0m");
-	vx_buf_addc(&r->out.buf, '\n');
+		control(r, "\033[0m");
+	text(r, "\n");
 }
 
 static void named(struct vx_report *r, struct live *t, const char *p, size_t n)
@@ -70,7 +70,7 @@ void stream_bytes(struct vx_report *r, struct live *t, const void *p, size_t n)
 	bool mid = r->mid_line;
 	r->mid_line = false; /* the stream goes on where it was */
 	if (piece(r, n)) {
-		vx_buf_add(&r->out.buf, p, n);
+		task_bytes(r, p, n);
 		mid = ((const char *)p)[n - 1] != '\n';
 	}
 	r->mid_line = mid;

@@ -1,9 +1,10 @@
-#include "masks.h"
+#include "vx/tasklog.h"
 
 #include "vx/arena.h"
 #include "vx/assert.h"
 #include "vx/buf.h"
 #include "vx/limits.h"
+#include "vx/secret.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -165,17 +166,17 @@ static size_t sift(struct vx_tasklog *l, int stream, const uint8_t *p, size_t n,
 		bool partial;
 
 		if (!h->hide) {
-			k += masks_skip(l->masks, p + k, n - k);
+			k += vx_masks_skip(l->masks, p + k, n - k);
 			if (k == n)
 				break;
 		}
-		size_t m = masks_at(l->masks, p + k, n - k, &partial);
+		size_t m = vx_masks_at(l->masks, p + k, n - k, &partial);
 		if (partial && !end)
 			break;
 		if (m && !h->hide) {
 			emit(l, stream, p + plain, k - plain, shown, arg);
-			emit(l, stream, (const uint8_t *)MASK_TEXT, sizeof MASK_TEXT - 1, shown,
-				arg);
+			emit(l, stream, (const uint8_t *)VX_MASK_TEXT, sizeof VX_MASK_TEXT - 1,
+				shown, arg);
 		}
 		if (m > h->hide)
 			h->hide = m;
@@ -207,7 +208,7 @@ void vx_tasklog_add(
 
 	if (!n)
 		return;
-	if (masks_none(l->masks)) {
+	if (vx_masks_none(l->masks)) {
 		emit(l, stream, p, n, shown, arg);
 	} else if (!h->n) {
 		size_t k = sift(l, stream, p, n, false, shown, arg);

@@ -2,6 +2,7 @@
 
 #include "vx/err.h"
 #include "vx/fd.h"
+#include "vx/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,44 +28,9 @@ const char *trace_cache(const struct traced *t)
 	return said && t->cache < sizeof names / sizeof *names ? names[t->cache] : NULL;
 }
 
-/* The length of the UTF-8 character at s (RFC 3629), 0 if it is none. */
-static size_t utf8(const unsigned char *s)
-{
-	size_t n = s[0] < 0x80                   ? 1
-		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-		   : (s[0] & 0xf0) == 0xe0       ? 3
-		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-						 : 0;
-
-	for (size_t k = 1; k < n; k++)
-		if ((s[k] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-		(s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 void trace_json(struct vx_buf *b, const char *text)
 {
-	vx_buf_addc(b, '"');
-	for (const unsigned char *s = (const unsigned char *)text; *s;) {
-		size_t n = utf8(s);
-
-		if (!n) {
-			vx_buf_adds(b, "\xef\xbf\xbd");
-			s++;
-			continue;
-		}
-		if (*s == '"' || *s == '\\')
-			vx_buf_printf(b, "\\%c", *s);
-		else if (*s < ' ' || *s == '<' || *s == 0x7f)
-			vx_buf_printf(b, "\\u%04x", *s);
-		else
-			vx_buf_add(b, s, n);
-		s += n;
-	}
-	vx_buf_addc(b, '"');
+	vx_text_json(b, text, strlen(text), true);
 }
 
 int trace_write(const char *path, const char *what, const struct vx_buf *b, struct vx_err *err)
@@ -156,13 +122,17 @@ int vx_trace_write_chrome(struct vx_trace *t, const char *path, struct vx_err *e
 /* ---- Markdown ---- */
 
 /* Text in a table cell: no pipes, no markup. */
-static void cell(struct vx_buf *b, const char *s)
+static void cell(struct vx_buf *b, const char *text)
 {
-	for (; *s; s++) {
+	struct vx_buf shown = VX_BUF(SIZE_MAX / 4);
+
+	vx_text_add(&shown, text, strlen(text));
+	for (const char *s = vx_buf_str(&shown); *s; s++) {
 		if (strchr("|\\`*_<>[]#&~", *s))
 			vx_buf_addc(b, '\\');
-		vx_buf_addc(b, (unsigned char)*s < ' ' ? ' ' : *s);
+		vx_buf_addc(b, *s);
 	}
+	vx_buf_free(&shown);
 }
 
 static void markdown_rows(const struct vx_trace *t, struct vx_buf *b, const char *heading,

@@ -66,8 +66,7 @@ uint64_t trace_ideal(struct vx_trace *t);
 const char *trace_result(uint8_t result);
 const char *trace_cache(const struct traced *t);
 
-/* A JSON string with its quotes. What is not UTF-8 becomes U+FFFD; `<` is escaped too, so that no
- * text can end a script element. */
+/* A JSON string with its quotes, by vx_text_json, as the page's script element needs it. */
 void trace_json(struct vx_buf *b, const char *s);
 
 /* Writes the whole file beside and renames it; an error that names path. */

@@ -6,6 +6,7 @@
 #include "vx/buf.h"
 #include "vx/err.h"
 #include "vx/limits.h"
+#include "vx/text.h"
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -191,46 +192,9 @@ struct vx_json *vx_json_new_double(double d)
 	return isfinite(d) ? made(json_object_new_double(d)) : NULL;
 }
 
-/* Length of the UTF-8 character at p (RFC 3629: shortest form, no surrogates, up to U+10FFFF), 0
- * when there is none. */
-static size_t utf8_len(const unsigned char *p, size_t n)
-{
-	size_t k = p[0] < 0x80                   ? 1
-		   : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-		   : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-		   : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-						 : 0;
-
-	if (!k || k > n)
-		return 0;
-	for (size_t i = 1; i < k; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return k;
-}
-
 struct vx_json *vx_json_new_str(const char *s)
 {
-	const unsigned char *p = (const unsigned char *)s;
-	size_t n = strlen(s);
-	struct vx_buf b = VX_BUF(SIZE_MAX / 4);
-
-	for (size_t i = 0; i < n;) {
-		size_t k = utf8_len(p + i, n - i);
-
-		if (k)
-			vx_buf_add(&b, p + i, k);
-		else
-			vx_buf_adds(&b, "\xef\xbf\xbd");
-		i += k ? k : 1;
-	}
-
-	struct vx_json *v = made(json_object_new_string_len(vx_buf_str(&b), (int)b.len));
-	vx_buf_free(&b);
-	return v;
+	return made(json_object_new_string_len(s, (int)strlen(s)));
 }
 
 void vx_json_set(struct vx_json *obj, const char *key, struct vx_json *val)
@@ -249,15 +213,20 @@ void vx_json_add(struct vx_json *arr, struct vx_json *val)
 
 struct style {
 	bool sorted, pretty;
+	bool shown; /* for a document that leaves the process */
 };
 
 /* RFC 8259, 7: only what must be escaped is. */
-static void write_str(const char *s, size_t n, struct vx_buf *b)
+static void write_str(const char *s, size_t n, struct style st, struct vx_buf *b)
 {
 	static const char names[32] = {
 		['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
 	size_t plain = 0;
 
+	if (st.shown) {
+		vx_text_json(b, s, n, false);
+		return;
+	}
 	vx_buf_addc(b, '"');
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
@@ -309,7 +278,7 @@ static void write_object(const struct vx_json *v, struct style st, int depth, st
 		if (i)
 			vx_buf_addc(b, ',');
 		new_line(st, depth + 1, b);
-		write_str(m[i].key, strlen(m[i].key), b);
+		write_str(m[i].key, strlen(m[i].key), st, b);
 		vx_buf_adds(b, st.pretty ? ": " : ":");
 		write_value(m[i].val, st, depth + 1, b);
 	}
@@ -351,7 +320,7 @@ static void write_value(const struct vx_json *v, struct style st, int depth, str
 		vx_buf_adds(b, json_object_to_json_string_ext(in(v), JSON_C_TO_STRING_PLAIN));
 		break;
 	case VX_JSON_STRING:
-		write_str(vx_json_str(v), vx_json_str_len(v), b);
+		write_str(vx_json_str(v), vx_json_str_len(v), st, b);
 		break;
 	case VX_JSON_ARRAY:
 		write_array(v, st, depth, b);
@@ -370,4 +339,9 @@ void vx_json_write(const struct vx_json *v, bool sorted, struct vx_buf *b)
 void vx_json_write_pretty(const struct vx_json *v, struct vx_buf *b)
 {
 	write_value(v, (struct style){.pretty = true}, 0, b);
+}
+
+void vx_json_write_shown(const struct vx_json *v, bool pretty, struct vx_buf *b)
+{
+	write_value(v, (struct style){.pretty = pretty, .shown = true}, 0, b);
 }

@@ -316,27 +316,54 @@ static void strings_of_any_bytes(void **state)
 	vx_json_free(v);
 }
 
-static void new_strings_become_utf8(void **state)
+/* In a tree bytes stay what they are; a document that leaves the process is UTF-8, and its spelling
+ * of other bytes can be told from what was there. */
+static void shown_documents_are_utf8(void **state)
 {
 	static const char *const t[][2] = {
-		{"plain", "plain"},
-		{"\xc3\xa9", "\xc3\xa9"},
-		{"\xff", "\xef\xbf\xbd"},
-		{"a\xc3", "a\xef\xbf\xbd"},
-		{"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                 /* too long a form */
-		{"\xe0\x80\xaf", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* likewise */
-		{"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* a surrogate */
-		{"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-		{"\xf0\x9f\x98\x80!", "\xf0\x9f\x98\x80!"},
-		{"", ""},
+		{"plain", "\"plain\""},
+		{"a\xff", "\"a\xef\xbf\xbd"
+			  "ff\""},
+		{"a\xc3", "\"a\xef\xbf\xbd"
+			  "c3\""},
+		{"\xc0\xaf", "\"\xef\xbf\xbd"
+			     "c0\xef\xbf\xbd"
+			     "af\""},
+		{"\xed\xa0\x80", "\"\xef\xbf\xbd"
+				 "ed\xef\xbf\xbd"
+				 "a0\xef\xbf\xbd"
+				 "80\""},
+		{"\xf4\x90\x80\x80", "\"\xef\xbf\xbd"
+				     "f4\xef\xbf\xbd"
+				     "90\xef\xbf\xbd"
+				     "80\xef\xbf\xbd"
+				     "80\""},
+		{"\xef\xbf\xbd"
+		 "ff",
+			"\"\xef\xbf\xbd"
+			"ef\xef\xbf\xbd"
+			"bf\xef\xbf\xbd"
+			"bdff\""},
+		{"\xf0\x9f\x98\x80!", "\"\xf0\x9f\x98\x80!\""},
+		{"\x1b\x7f\xc2\x9b\xe2\x80\xae", "\"\\u001b\\u007f\\u009b\\u202e\""},
+		{"", "\"\""},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-		struct vx_json *v = vx_json_new_str(t[i][0]);
+		struct vx_json *v = vx_json_new_str(t[i][0]), *o = vx_json_object();
+		struct vx_buf b = VX_BUF(1000);
 
-		assert_string_equal(vx_json_str(v), t[i][1]);
-		vx_json_free(v);
+		assert_string_equal(vx_json_str(v), t[i][0]);
+		vx_json_write_shown(v, false, &b);
+		assert_string_equal(vx_buf_str(&b), t[i][1]);
+		vx_buf_clear(&b);
+		vx_json_set(o, t[i][0], v); /* names are spelled likewise */
+		vx_json_write_shown(o, false, &b);
+		assert_int_equal(b.data[0], '{');
+		assert_memory_equal(b.data + 1, t[i][1], strlen(t[i][1]));
+		vx_buf_free(&b);
+		vx_json_free(o);
 	}
 }
 
@@ -393,7 +420,7 @@ int main(void)
 		cmocka_unit_test(big_numbers_keep_their_digits),
 		cmocka_unit_test(depth),
 		cmocka_unit_test(strings_of_any_bytes),
-		cmocka_unit_test(new_strings_become_utf8),
+		cmocka_unit_test(shown_documents_are_utf8),
 		cmocka_unit_test(canonical_form),
 		cmocka_unit_test(building),
 	};

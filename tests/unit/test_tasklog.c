@@ -2,6 +2,7 @@
 
 #include "vx/buf.h"
 #include "vx/limits.h"
+#include "vx/secret.h"
 #include "vx/tasklog.h"
 
 #include <errno.h>
