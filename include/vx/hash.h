@@ -19,6 +19,12 @@ struct vx_digest {
 	uint8_t b[VX_DIGEST_BYTES];
 };
 
+/* A blob id of git. */
+struct vx_oid {
+	uint8_t b[32];
+	uint8_t n; /* 20 or 32 */
+};
+
 struct vx_sha256 {
 	uint64_t opaque[16]; /* holds nettle's context, checked at compile time in hash.c */
 };

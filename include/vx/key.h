@@ -23,6 +23,7 @@
 
 #include "vx/hash.h"
 #include "vx/plan.h"
+#include "vx/worktree.h"
 
 #define VX_KEY_VERSION 1
 
@@ -32,11 +33,6 @@ struct vx_graph;
 struct vx_keyer;
 struct vx_snapshot;
 struct vx_workspace;
-
-struct vx_oid {
-	uint8_t b[32];
-	uint8_t n; /* 20 or 32 */
-};
 
 struct vx_key_input {
 	const char *path; /* relative to the root */
@@ -63,28 +59,6 @@ struct vx_key_record {
 	const struct vx_key_part *parts;
 	uint32_t n_parts;
 };
-
-/* Where small blobs are kept between runs: vx_store_blob_get and _put behind two pointers, since
- * the key module knows no store. get: -ENOENT. */
-struct vx_key_memory {
-	void *self;
-	int (*get)(void *self, const char *space, const void *key, size_t key_n, struct vx_arena *a,
-		void **ret, size_t *ret_n);
-	int (*put)(void *self, const char *space, const void *key, size_t key_n, const void *val,
-		size_t n);
-};
-
-/* Lists the files of a workspace on threads of its own while the plan is still being made: it needs
- * nothing of the plan, and takes as long. Handed to the keyer (opts.ahead), which waits for it;
- * what could not be listed this way is listed by the keyer as ever. NULL where it would not pay.
- * With `index_alone` it goes no further than git's index, which is read while an earlier plan is
- * proven: the keyer, which knows what earlier runs have remembered, lists more cheaply.
- * vx_ahead_list: there is no such plan, the files are to be listed too. The caller frees it after
- * vx_keyer_new, or instead of it. */
-struct vx_ahead;
-struct vx_ahead *vx_ahead_start(const char *root, bool index_alone);
-void vx_ahead_list(struct vx_ahead *h);
-void vx_ahead_free(struct vx_ahead *h);
 
 struct vx_keyer_opts {
 	struct vx_strs forwarded; /* args after -- : folded into requested tasks */
@@ -153,8 +127,8 @@ int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *r, char *ret_
 bool vx_keyer_tracked(struct vx_keyer *k, const char *path);
 
 /* The env wildcards of turbo (`*`, `!` subtracts, a backslash makes either literal; `=` in front:
- * see env.c), and plain names: which variables of `env` ("NAME=value" list, NULL-terminated) a list selects, as pointers
- * into it, sorted by name. */
+ * see env.c), and plain names: which variables of `env` ("NAME=value" list, NULL-terminated) a list
+ * selects, as pointers into it, sorted by name. */
 struct vx_strs vx_env_select(
 	struct vx_strs list, const char *const *env, enum vx_dialect d, struct vx_arena *a);
 

@@ -1,7 +1,7 @@
 /* The rules that one task can break by itself. docs/config.md, "Errors at load". */
 #include "cfg.h"
 
-#include "globrel.h"
+#include "../glob/globrel.h"
 
 #include "vx/arena.h"
 #include "vx/err.h"

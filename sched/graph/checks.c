@@ -1,12 +1,12 @@
 /* Outputs against outputs, and inputs against other tasks' outputs. docs/config.md, "Errors at
  * load".
  *
- * Patterns are compared by their text (config/globrel.h). Files of a project never reach into
+ * Patterns are compared by their text (glob/globrel.h). Files of a project never reach into
  * another one: nested projects are left out of a project's files, and cache globs have no `..`. So
  * project globs meet only within a project; workspaceFiles are compared with everything. */
 #include "build.h"
 
-#include "../config/globrel.h"
+#include "../glob/globrel.h"
 
 #include "vx/err.h"
 

@@ -4,7 +4,7 @@
 #define VX_KEY_INT_H
 
 #include "seed.h"
-#include "source.h"
+#include "../worktree/file_list.h"
 
 #include "vx/buf.h"
 #include "vx/err.h"

@@ -1,7 +1,7 @@
 /* Facts, kept and tested. See proof.h. */
 #include "proof.h"
 
-#include "files.h"
+#include "../worktree/files.h"
 
 #include "vx/buf.h"
 #include "vx/fd.h"

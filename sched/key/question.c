@@ -1,7 +1,7 @@
 /* What a memory was made for. See question.h. */
 #include "question.h"
 
-#include "files.h"
+#include "../worktree/files.h"
 
 #include "vx/arena.h"
 #include "vx/workspace.h"

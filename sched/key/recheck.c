@@ -1,7 +1,7 @@
 /* Have the inputs of a record moved since its key was taken? Any thread: nothing of the keyer is
  * changed, and what is allocated is this call's own. */
 #include "key_int.h"
-#include "scan.h"
+#include "../worktree/scan.h"
 
 #include "vx/clock.h"
 #include "vx/fd.h"

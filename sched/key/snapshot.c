@@ -7,7 +7,7 @@
 #include "question.h"
 #include "seed.h"
 
-#include "files.h"
+#include "../worktree/files.h"
 
 #include "vx/buf.h"
 #include "vx/clock.h"

@@ -100,12 +100,30 @@ static bool add_files(struct vx_unchanged *u, const struct vx_files *table)
 	return true;
 }
 
+static void list_directory(void *self, const char *path, const struct vx_fstat *st)
+{
+	vx_unchanged_item(self, path, true,
+		&(struct vx_unchanged_stat){
+			.ino = st->ino, .mtime_ns = st->mtime_ns, .ctime_ns = st->ctime_ns});
+}
+
+static void list_look(void *self, const char *path)
+{
+	vx_unchanged_look(self, path);
+}
+
+static void list_outside(void *self, const char *path)
+{
+	vx_unchanged_outside(self, path);
+}
+
 bool vx_unchanged_keyer(struct vx_unchanged *u, struct vx_keyer *k)
 {
 	struct collect c = {u, k};
+	const struct vx_list_facts list = {u, u->dev, list_directory, list_look, list_outside};
 	if (u->broken || !k->o.snapshot || !vx_snapshot_keeps(k->o.snapshot) || !keys_are_plain(k))
 		return false;
-	if (!vx_source_facts(k->src, u) || !add_files(u, &k->table) ||
+	if (!vx_source_facts(k->src, &list) || !add_files(u, &k->table) ||
 		!vx_snapshot_each_fact(k->o.snapshot, plan_fact, &c))
 		return false;
 	for (uint32_t i = 0; i < N_FINGERPRINT; i++)

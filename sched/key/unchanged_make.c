@@ -1,7 +1,7 @@
 /* Making the memory of a run that had nothing to do. See vx/unchanged.h. */
 #include "unchanged_int.h"
 
-#include "files.h"
+#include "../worktree/files.h"
 #include "question.h"
 
 #include "vx/clock.h"

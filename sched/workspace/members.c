@@ -1,6 +1,6 @@
 #include "members.h"
 
-#include "wsglob.h"
+#include "../glob/wsglob.h"
 
 #include "vx/arena.h"
 #include "vx/err.h"

@@ -6,10 +6,10 @@
 
 #include "vxtest.h"
 
-#include "../../sched/key/gitconf.h"
-#include "../../sched/key/gitindex.h"
-#include "../../sched/key/ignore.h"
-#include "../../sched/key/memory.h"
+#include "../../sched/git/config.h"
+#include "../../sched/git/index.h"
+#include "../../sched/git/ignore.h"
+#include "../../sched/worktree/dircache.h"
 
 #include "vx/arena.h"
 #include "vx/assert.h"

@@ -9,10 +9,10 @@
 #ifndef PLANFUZZ_H
 #define PLANFUZZ_H
 
-#include "../../sched/config/globrel.h"
+#include "../../sched/glob/globrel.h"
 #include "../../sched/workspace/manifest.h"
 #include "../../sched/workspace/semver.h"
-#include "../../sched/workspace/wsglob.h"
+#include "../../sched/glob/wsglob.h"
 
 #include "vx/arena.h"
 #include "vx/assert.h"

@@ -1,7 +1,8 @@
 # The directions of dependencies, from #include lines and from the symbols of the built objects; and the size of files.
 #
-#   include <- shm <- {workspace, config, graph, key, cache, core, lane, box, trace, net} <- {loop, worker} <- cli
-#   peers: graph -> workspace, config; key -> graph; cache -> key; lane -> cache; report -> core
+#   include <- shm <- {git, glob, worktree, workspace, config, graph, key, cache, core, lane, box, trace, net} <- {loop, worker} <- cli
+#   peers: worktree -> git; workspace -> worktree, glob; config -> glob; graph -> workspace, config; key -> graph, worktree; cache -> key; lane -> cache;
+#   report -> core
 . "$(dirname "$0")/../lib.sh"
 cd "$SRC" || exit 1
 
@@ -9,9 +10,10 @@ cat >"$W/layering.py" <<'PY'
 import os, re, subprocess, sys
 
 build = sys.argv[1]
-PEERS = {"workspace": [], "config": [], "graph": ["workspace", "config"], "key": ["graph"], "cache": ["key"], "lane": ["cache"], "core": [],
+PEERS = {"git": [], "glob": [], "worktree": ["git"], "workspace": ["worktree", "glob"], "config": ["glob"], "graph": ["workspace", "config"],
+         "key": ["graph", "worktree"], "cache": ["key"], "lane": ["cache"], "core": [],
          "report": ["core"], "box": [], "trace": [], "net": [], "init": []}
-SCHED = ["workspace", "config", "graph", "key", "cache", "core", "lane", "report"]
+SCHED = ["git", "glob", "worktree", "workspace", "config", "graph", "key", "cache", "core", "lane", "report"]
 WORKER = ["box", "trace", "net"]
 THIRD_PARTY = ["liburing.h", "lmdb.h", "zstd.h", "seccomp.h", "msgpack", "nettle/", "json-c/", "yaml.h", "pcre2.h", "cmocka.h", "curl/"]
 

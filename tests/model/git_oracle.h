@@ -11,9 +11,10 @@
 
 #include "vxtest.h"
 
-#include "../../sched/key/scan.h"
-#include "../../sched/key/source.h"
+#include "../../sched/worktree/scan.h"
+#include "../../sched/worktree/file_list.h"
 
+#include "vx/map.h"
 #include "vx/buf.h"
 #include "vx/err.h"
 #include "vx/spawn.h"

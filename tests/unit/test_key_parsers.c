@@ -2,7 +2,7 @@
  * damage. */
 #include "../fuzz/keyfuzz.h"
 
-#include "../../sched/key/gitrepo.h"
+#include "../../sched/git/repository.h"
 
 static struct vx_arena arena;
 

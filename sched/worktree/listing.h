@@ -1,9 +1,9 @@
-/* Listings of directories, in the form that memories keep them (memory.h): a type, a name and a NUL
- * for each name. */
+/* Listings of directories, in the form that memories keep them (dircache.h): a type, a name and a
+ * NUL for each name. */
 #ifndef VX_LISTING_H
 #define VX_LISTING_H
 
-#include "memory.h"
+#include "dircache.h"
 
 /* Room that one listing after the other is read into; {0} is empty. `bytes` is freed by its
  * owner. */

@@ -1,7 +1,7 @@
 /* Is a directory's listing still what the first one of this run was? Proven without listing it: a
  * directory whose stat is the same (and was old enough when it was listed, else it is not among the
  * seen) holds the same names, and files of rules that are the same ignore the same of them. */
-#include "rulefile.h"
+#include "../git/rulefile.h"
 #include "scan.h"
 
 #include "vx/limits.h"

@@ -1,5 +1,5 @@
-/* The choice between our own reader and git itself. See source.h. */
-#include "source_int.h"
+/* The choice between our own reader and git itself. See file_list.h. */
+#include "file_list_int.h"
 
 #include "vx/err.h"
 #include "vx/fd.h"
@@ -135,9 +135,9 @@ int vx_source_remember(struct vx_source *s, const struct vx_files *table)
 	return s->keep ? vx_own_remember(s, table) : 0;
 }
 
-bool vx_source_facts(const struct vx_source *s, struct vx_unchanged *u)
+bool vx_source_facts(const struct vx_source *s, const struct vx_list_facts *to)
 {
-	return s->own && vx_own_facts(s->own, u);
+	return s->own && vx_own_facts(s->own, to);
 }
 
 bool vx_source_tracked(const struct vx_source *s, const char *path)

@@ -1,5 +1,5 @@
 /* A parser of git's configuration files. See gitconf.h. */
-#include "gitconf.h"
+#include "config.h"
 
 #include "vx/buf.h"
 

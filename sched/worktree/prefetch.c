@@ -1,8 +1,8 @@
 /* Listing files while the plan is still being made. See vx/key.h. */
-#include "source.h"
+#include "file_list.h"
 
 #include "vx/arena.h"
-#include "vx/key.h"
+#include "vx/worktree.h"
 #include "vx/limits.h"
 
 #include <pthread.h>

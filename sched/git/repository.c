@@ -1,7 +1,7 @@
-/* Finding a repository and reading its configuration. See gitrepo.h. */
-#include "gitrepo.h"
+/* Finding a repository and reading its configuration. See repository.h. */
+#include "repository.h"
 
-#include "gitconf.h"
+#include "config.h"
 #include "ignore.h"
 
 #include "vx/buf.h"

@@ -1,5 +1,5 @@
-/* A reader of git's index. See gitindex.h. */
-#include "gitindex.h"
+/* A reader of git's index. See index.h. */
+#include "index.h"
 
 #include "vx/buf.h"
 #include "vx/fd.h"

@@ -3,8 +3,8 @@
  *
  * Everything is either understood as git understands it, or refused with a reason (then git itself
  * is asked). Nothing is executed. */
-#ifndef VX_GITREPO_H
-#define VX_GITREPO_H
+#ifndef VX_GIT_REPOSITORY_H
+#define VX_GIT_REPOSITORY_H
 
 #include "vx/arena.h"
 #include "vx/hash.h"

@@ -1,7 +1,7 @@
 /* A parser of git's configuration files: git-config(1), "Syntax". One callback a variable; the
  * caller follows includes. */
-#ifndef VX_GITCONF_H
-#define VX_GITCONF_H
+#ifndef VX_GIT_CONFIG_H
+#define VX_GIT_CONFIG_H
 
 #include <stddef.h>
 

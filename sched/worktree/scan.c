@@ -4,7 +4,7 @@
  * thread has its own arena and lists, joined at the end, so that nothing is shared but the stack.
  * Tracked files go to a slot of their own in one array that is parallel to the index. */
 #include "listing.h"
-#include "rulefile.h"
+#include "../git/rulefile.h"
 #include "scan.h"
 
 #include "vx/buf.h"

@@ -3,8 +3,8 @@
  *
  * A chain is immutable; any thread may match. Paths are relative to the repository, NUL-terminated.
  * Case is never folded (a repository with core.ignoreCase goes to git itself). */
-#ifndef VX_IGNORE_H
-#define VX_IGNORE_H
+#ifndef VX_GIT_IGNORE_H
+#define VX_GIT_IGNORE_H
 
 #include "vx/arena.h"
 

@@ -1,9 +1,8 @@
 /* File lists by our own reader of git's index and our own scan: the repository of the workspace and
  * those inside it. */
-#include "rulefile.h"
+#include "../git/rulefile.h"
 #include "scan.h"
-#include "source_int.h"
-#include "unchanged_int.h"
+#include "file_list_int.h"
 
 #include "vx/assert.h"
 #include "vx/buf.h"
@@ -403,12 +402,10 @@ int vx_own_remember(struct vx_source *s, const struct vx_files *table)
 
 static bool add_dir(void *arg, const char *path, const struct vx_dir_memory *d)
 {
-	struct vx_unchanged *u = arg;
-	struct vx_unchanged_stat st = {
-		.ino = d->st.ino, .mtime_ns = d->st.mtime_ns, .ctime_ns = d->st.ctime_ns};
-	if (d->st.dev != u->dev)
+	const struct vx_list_facts *to = arg;
+	if (d->st.dev != to->dev)
 		return false;
-	vx_unchanged_item(u, *path ? path : ".", true, &st);
+	to->directory(to->self, *path ? path : ".", &d->st);
 	const char *p = d->names;
 	for (uint32_t i = 0; i < d->n_names; i++, p += strlen(p) + 1) {
 		unsigned char type = (unsigned char)*p++;
@@ -423,12 +420,12 @@ static bool add_dir(void *arg, const char *path, const struct vx_dir_memory *d)
 		if (snprintf(rel, sizeof rel, "%s%s%s", path, *path ? "/" : "", p) >=
 			(int)sizeof rel)
 			return false;
-		vx_unchanged_look(u, rel);
+		to->look(to->self, rel);
 	}
 	return true;
 }
 
-bool vx_own_facts(const struct vx_own *o, struct vx_unchanged *u)
+bool vx_own_facts(const struct vx_own *o, const struct vx_list_facts *to)
 {
 	if (o->n != 1 || !o->writer || *o->repos[0]->prefix || *o->repos[0]->mount)
 		return false;
@@ -441,12 +438,12 @@ bool vx_own_facts(const struct vx_own *o, struct vx_unchanged *u)
 		g->system_attributes};
 	for (size_t i = 0; i < sizeof git / sizeof *git; i++)
 		if (git[i])
-			vx_unchanged_outside(u, git[i]);
+			to->outside(to->self, git[i]);
 	for (uint32_t i = 0; i < g->seen.n; i++)
-		vx_unchanged_outside(u, g->seen.v[i]);
+		to->outside(to->self, g->seen.v[i]);
 	const char *dot = vx_arena_printf(&a, "%s/.git", g->worktree);
 	if (lstat(dot, &st) < 0 || !S_ISDIR(st.st_mode))
-		vx_unchanged_outside(u, dot); /* a directory is held by the root's listing */
+		to->outside(to->self, dot); /* a directory is held by the root's listing */
 	vx_arena_free(&a);
-	return vx_wtmem_each_dir(o->writer, add_dir, u);
+	return vx_wtmem_each_dir(o->writer, add_dir, (void *)(uintptr_t)to);
 }

@@ -4,10 +4,12 @@
  *
  * vx_source_list may be called from any thread; the entries it makes live in the arena that it is
  * given. */
-#ifndef VX_SOURCE_H
-#define VX_SOURCE_H
+#ifndef VX_FILE_LIST_H
+#define VX_FILE_LIST_H
 
 #include "files.h"
+
+#include "vx/worktree.h"
 
 struct vx_source;
 struct vx_err;
@@ -36,10 +38,17 @@ int vx_source_same(struct vx_source *s, const char *dir);
 int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 /* Keeps what the first list and the identities in `table` have shown for the next run. */
 int vx_source_remember(struct vx_source *s, const struct vx_files *table);
-/* Everything that the first list came from, as facts of a memory (vx/unchanged.h). False: it cannot
- * be said. */
-struct vx_unchanged;
-bool vx_source_facts(const struct vx_source *s, struct vx_unchanged *u);
+/* Takes what a list came from, piece by piece. Paths are relative to the root but for `outside`,
+ * where they are absolute. */
+struct vx_list_facts {
+	void *self;
+	uint64_t dev; /* of the root; a list that spans several file systems has no facts */
+	void (*directory)(void *self, const char *path, const struct vx_fstat *st);
+	void (*look)(void *self, const char *path); /* at it as it is now */
+	void (*outside)(void *self, const char *path);
+};
+/* False: it cannot be said what the first list came from. */
+bool vx_source_facts(const struct vx_source *s, const struct vx_list_facts *to);
 bool vx_source_tracked(const struct vx_source *s, const char *path); /* any thread */
 enum vx_oid_kind vx_source_kind(const struct vx_source *s);
 bool vx_source_trusts_exec(const struct vx_source *s);

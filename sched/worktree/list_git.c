@@ -1,8 +1,8 @@
 /* File lists from git itself: one process a repository, `git ls-files`. Used where our own reader
- * does not suffice (source.c says why). Ids are taken from the disk, not from git's answer: whether
+ * does not suffice (file_list.c says why). Ids are taken from the disk, not from git's answer: whether
  * an index entry can be trusted is what the reader was not sure of. */
-#include "gitconf.h"
-#include "source_int.h"
+#include "../git/config.h"
+#include "file_list_int.h"
 
 #include "vx/buf.h"
 #include "vx/clock.h"

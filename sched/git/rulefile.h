@@ -6,8 +6,8 @@
  * knows what the first list of a run found. Rules hang on those of the directories above (`up`), so
  * only what hangs on lasting ones is kept: on the repository's own or on others of the memo. A memo
  * is locked inside: any thread. */
-#ifndef VX_RULEFILE_H
-#define VX_RULEFILE_H
+#ifndef VX_GIT_RULEFILE_H
+#define VX_GIT_RULEFILE_H
 
 #include "ignore.h"
 

@@ -7,10 +7,10 @@
 #ifndef VX_SCAN_H
 #define VX_SCAN_H
 
-#include "gitindex.h"
-#include "gitrepo.h"
-#include "ignore.h"
-#include "memory.h"
+#include "../git/index.h"
+#include "../git/repository.h"
+#include "../git/ignore.h"
+#include "dircache.h"
 
 struct vx_rule_memo;
 

@@ -3,10 +3,13 @@
  * What is not understood exactly (a split or sparse index, an unknown mandatory extension, entries
  * out of order, a checksum that does not fit) is refused with a reason, and git itself is asked
  * instead. The parsed index borrows nothing and is immutable. */
-#ifndef VX_GITINDEX_H
-#define VX_GITINDEX_H
+#ifndef VX_GIT_INDEX_H
+#define VX_GIT_INDEX_H
 
-#include "files.h"
+#include "fstat.h"
+
+#include "vx/arena.h"
+#include "vx/hash.h"
 
 struct vx_ix_entry {
 	const char *path; /* relative to the repository; NUL-terminated */

@@ -1,7 +1,7 @@
 /* Files of rules. See rulefile.h. */
 #include "rulefile.h"
 
-#include "files.h"
+#include "fstat.h"
 
 #include "vx/clock.h"
 #include "vx/fd.h"

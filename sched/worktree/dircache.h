@@ -6,10 +6,12 @@
  * id holds while its file's stat does. Both are blobs in a format of this build alone (a magic with
  * a version); what does not parse is no memory. Loaded memories are immutable; any thread may look
  * things up. */
-#ifndef VX_MEMORY_H
-#define VX_MEMORY_H
+#ifndef VX_DIRCACHE_H
+#define VX_DIRCACHE_H
 
 #include "files.h"
+
+#include "vx/worktree.h"
 
 struct vx_dir_memory {
 	struct vx_fstat st;

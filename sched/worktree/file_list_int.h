@@ -1,12 +1,13 @@
-/* Inside of a source; shared by source.c (the choice), gitproc.c (git itself) and own.c (our reader
- * and scan). */
-#ifndef VX_SOURCE_INT_H
-#define VX_SOURCE_INT_H
+/* Inside of a source; shared by file_list.c (the choice), list_git.c (git itself) and list_native.c
+ * (our reader and scan). */
+#ifndef VX_FILE_LIST_INT_H
+#define VX_FILE_LIST_INT_H
 
-#include "memory.h"
-#include "source.h"
+#include "dircache.h"
+#include "file_list.h"
 
 #include "vx/map.h"
+#include "vx/strs.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,7 +35,7 @@ struct vx_source {
 	pthread_mutex_t lock;             /* git_env and git are made under it */
 };
 
-/* own.c. 1: not understood, `why` says what; git itself is to be asked. */
+/* list_native.c. 1: not understood, `why` says what; git itself is to be asked. */
 int vx_own_open(struct vx_source *s, char *why, size_t cap);
 /* all of it, once; what was opened is closed where it fails */
 int vx_own_list_first(struct vx_source *s, char *why, size_t cap);
@@ -44,12 +45,11 @@ int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct
 int vx_own_same(struct vx_source *s, const char *dir);
 int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 bool vx_own_tracked(const struct vx_own *o, const char *path);
-struct vx_unchanged;
-bool vx_own_facts(const struct vx_own *o, struct vx_unchanged *u);
+bool vx_own_facts(const struct vx_own *o, const struct vx_list_facts *to);
 void vx_own_distrust(struct vx_source *s); /* once the memory is there */
 int vx_own_remember(struct vx_source *s, const struct vx_files *table);
 
-/* gitproc.c */
+/* list_git.c */
 int vx_git_open(struct vx_source *s, struct vx_err *err);
 int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
 	struct vx_err *err);

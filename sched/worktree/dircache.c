@@ -1,6 +1,6 @@
-/* Memories of the worktree. See memory.h. Numbers are of this machine's byte order: a store is not
+/* Memories of the worktree. See dircache.h. Numbers are of this machine's byte order: a store is not
  * moved between them. */
-#include "memory.h"
+#include "dircache.h"
 
 #include "vx/buf.h"
 

@@ -6,18 +6,14 @@
 #ifndef VX_FILES_H
 #define VX_FILES_H
 
+#include "../git/fstat.h"
+
 #include "vx/arena.h"
 #include "vx/hash.h"
-#include "vx/key.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
-
-struct vx_fstat {
-	uint64_t size, mtime_ns, ctime_ns, ino, dev;
-};
 
 struct vx_file {
 	const char *path; /* relative to the workspace root */
@@ -48,13 +44,6 @@ struct vx_file *vx_files_find(const struct vx_files *t, const char *path);
 /* Replaces what is `dir` or lies below it by `with` (all of which lies there). */
 void vx_files_splice(struct vx_files *t, const char *dir, const struct vx_files *with);
 bool vx_below_modules(const char *path, size_t len); /* a component is node_modules */
-
-uint32_t vx_git_mode(mode_t m, bool trust_exec); /* 0 for what git does not hold */
-void vx_fstat_of(const struct stat *st, struct vx_fstat *ret);
-bool vx_fstat_equal(const struct vx_fstat *a, const struct vx_fstat *b);
-/* Could the file have changed after the look without its stat showing it? Time stamps move in ticks
- * (4 ms and less; 2 s where no fraction is kept). */
-bool vx_fstat_racy(const struct vx_fstat *st, uint64_t looked_ns);
 
 /* Takes mode, id and stat of root_fd/path from the disk, without passing through a link. -ENOENT:
  * no file or link is there; -EBUSY: it kept changing. Without trust_exec the mode of a plain file
