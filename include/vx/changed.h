@@ -17,8 +17,9 @@ struct vx_changed {
 
 /* `from`: a revision; the comparison is from its merge base with HEAD (or `to`). `to` NULL: the
  * working tree. NULL `from`: the base of --affected: ws->settings.affected_base, else
- * TURBO_SCM_BASE, origin/HEAD, origin/main, origin/master, main, master (the first that is not
- * HEAD), else HEAD~1. Errors: not a repository, an unknown revision, a shallow clone that does not
+ * TURBO_SCM_BASE, GITHUB_BASE_REF (of origin, else a branch here), origin/HEAD, origin/main,
+ * origin/master, main, master (the first that is not HEAD), else HEAD~1. Errors: not a repository
+ * (or git's own refusal, in git's words), an unknown revision, a shallow clone that does not
  * hold the base (says how to fetch it). */
 int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to,
 	struct vx_arena *a, struct vx_changed *ret, struct vx_err *err);

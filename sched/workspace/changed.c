@@ -50,9 +50,29 @@ static int git(struct git *g, const char *const *args)
 static const char *complaint(struct git *g)
 {
 	const char *s = vx_buf_str(&g->errout);
-	size_t n = strcspn(s, "\n");
 
+	if (vx_starts_with(s, "fatal: "))
+		s += strlen("fatal: ");
+	size_t n = strcspn(s, "\n");
 	return n ? vx_arena_strndup(g->a, s, n > 300 ? 300 : n) : "no reason given";
+}
+
+/* HEAD cannot be had. Either there is no commit, or git will not look: then its own reason is
+ * passed on, since "no repository" would send people the wrong way. */
+static int no_head(struct git *g)
+{
+	const char *said = vx_buf_str(&g->errout);
+
+	if (!*said || strstr(said, "not a git repository")) {
+		vx_err_set(g->err, -ENOENT, "%s is not in a git repository that has a commit",
+			g->ws->root);
+		return vx_err_fix(g->err, "selecting by what changed needs git history");
+	}
+	vx_err_set(g->err, -EPERM, "git refuses to work in %s: %s", g->ws->root, complaint(g));
+	if (!strstr(said, "safe.directory"))
+		return vx_err_fix(g->err, "make `git status` work there");
+	return vx_err_fix(g->err,
+		"give its files to the user who runs vx, or tell git that the directory is safe: git config --global --add safe.directory DIRECTORY");
 }
 
 static const char *first_line(struct git *g)
@@ -96,13 +116,31 @@ static int missing(struct git *g, const char *rev)
 		"fetch it with: git fetch --unshallow, or in CI check out with fetch-depth: 0");
 }
 
+/* In a workflow of GitHub for a pull request: the branch that it is to be merged into. Its checkout
+ * has that as a branch of the remote; one of its own by that name may be old. */
+static int pull_request_base(
+	struct git *g, const char *branch, const char **ret_name, const char **ret_commit)
+{
+	int r;
+
+	*ret_name = vx_arena_printf(g->a, "origin/%s", branch);
+	*ret_commit = commit_of(g, *ret_name, &r);
+	if (r < 0 || *ret_commit)
+		return r;
+	*ret_commit = commit_of(g, branch, &r);
+	if (r < 0 || !*ret_commit)
+		return r < 0 ? r : missing(g, *ret_name);
+	*ret_name = vx_arena_strdup(g->a, branch);
+	return 0;
+}
+
 /* The base that --affected takes when nobody named one. */
 static int find_base(
 	struct git *g, const char *head, const char **ret_name, const char **ret_commit)
 {
 	static const char *const tries[] = {
 		"origin/HEAD", "origin/main", "origin/master", "main", "master"};
-	const char *env = getenv("TURBO_SCM_BASE");
+	const char *env = getenv("TURBO_SCM_BASE"), *branch = getenv("GITHUB_BASE_REF");
 	int r;
 
 	if (g->ws->settings.affected_base || (env && *env)) {
@@ -111,6 +149,8 @@ static int find_base(
 		*ret_commit = commit_of(g, *ret_name, &r);
 		return r < 0 ? r : *ret_commit ? 0 : missing(g, *ret_name);
 	}
+	if (branch && *branch)
+		return pull_request_base(g, branch, ret_name, ret_commit);
 	for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
 		const char *c = commit_of(g, tries[i], &r);
 		if (r < 0)
@@ -217,11 +257,8 @@ static int changed(struct git *g, const char *from, const char *to, struct vx_ch
 	head = commit_of(g, "HEAD", &r);
 	if (r < 0)
 		return r;
-	if (!head) {
-		vx_err_set(g->err, -ENOENT, "%s is not in a git repository that has a commit",
-			g->ws->root);
-		return vx_err_fix(g->err, "selecting by what changed needs git history");
-	}
+	if (!head)
+		return no_head(g);
 	end = to ? commit_of(g, to, &r) : head;
 	if (r < 0 || !end)
 		return r < 0 ? r : missing(g, to);

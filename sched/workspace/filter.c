@@ -228,11 +228,26 @@ static void index_implied(struct ctx *x)
 	reach_all(x, from, false, x->implied);
 }
 
+/* One start by itself is no dependency or dependent of its own, by whatever way it is reached. */
+static void leave_out_single(const struct ctx *x, const bool *from, bool *seen)
+{
+	uint32_t sources = 0, last = 0;
+
+	for (uint32_t p = 0; p < x->ws->n_projects; p++)
+		if (from[p]) {
+			sources++;
+			last = p;
+		}
+	if (sources == 1)
+		seen[last] = false;
+}
+
 static void add_dependencies(const struct ctx *x, const bool *from, bool *seen)
 {
 	reach_all(x, from, false, seen);
 	for (uint32_t p = 0; x->implied && p < x->ws->n_projects; p++)
 		seen[p] = seen[p] || x->implied[p];
+	leave_out_single(x, from, seen);
 }
 
 static void add_dependents(const struct ctx *x, const bool *from, bool *seen)
@@ -244,6 +259,7 @@ static void add_dependents(const struct ctx *x, const bool *from, bool *seen)
 		all = all || (from[p] && x->implied[p]);
 	for (uint32_t p = 0; all && p < x->ws->n_projects; p++)
 		seen[p] = seen[p] || (p != x->ws->root_project && !from[p]) || x->implied[p];
+	leave_out_single(x, from, seen);
 }
 
 static bool is_root(const struct ctx *x, uint32_t p)

@@ -13,6 +13,7 @@ plan() {
 		echo "$rc: $err"
 	fi
 }
+unset GITHUB_BASE_REF TURBO_SCM_BASE
 command -v python3 >/dev/null || skip_all 'no python3'
 
 workspace "$W/up/ws"
@@ -87,6 +88,30 @@ like 'so is one without the commit' "$(plan --filter '[HEAD~1]')" '1: vx run: th
 is 'what it has is enough for HEAD' "$(plan --filter '[HEAD]')" '0: nothing affected since HEAD'
 git fetch -q --unshallow
 is 'and after that it works' "$(plan --affected=origin/main)" 'a b c'
+
+# a pull request in GitHub Actions: the branch of the remote, though one here has its name
+export GITHUB_BASE_REF=main
+is 'the flag goes before GITHUB_BASE_REF' "$(plan --affected=HEAD)" '0: nothing affected since HEAD'
+put p/a/src/x 5
+git commit -qam four
+git update-ref refs/remotes/origin/base HEAD~1
+git branch -q base HEAD
+is 'GITHUB_BASE_REF is a branch of origin' "$(GITHUB_BASE_REF=base plan --affected)" 'a b'
+git branch -q base2 HEAD~1
+is 'else one that is here' "$(GITHUB_BASE_REF=base2 plan --affected)" 'a b'
+is 'empty outside of pull requests: as if it were not there' "$(GITHUB_BASE_REF='' plan --affected)" 'a b'
+like 'one that was not fetched' "$(GITHUB_BASE_REF=gone plan --affected)" '1: vx run: git knows no revision "origin/gone".*git fetch'
+is 'TURBO_SCM_BASE goes before it' "$(GITHUB_BASE_REF=gone TURBO_SCM_BASE=HEAD~1 plan --affected)" 'a b'
+unset GITHUB_BASE_REF
+
+# a repository of another user's, as in containers of CI
+if [ "$(id -u)" = 0 ]; then
+	chown -R 1234 "$W/up/shallow"
+	like "git's own refusal is passed on" "$(HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 plan --affected=HEAD)" '1: vx run: git refuses to work in .*dubious ownership.*safe.directory'
+	chown -R 0 "$W/up/shallow"
+else
+	skip "git's own refusal is passed on" 'needs root'
+fi
 
 # a submodule inside a project
 git init -q -b main "$W/up/module"

@@ -23,6 +23,7 @@ static void repository(struct plan *p)
 {
 	plan_open(p);
 	unsetenv("TURBO_SCM_BASE");
+	unsetenv("GITHUB_BASE_REF");
 	vxt_write(p->dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
 	vxt_write(p->dir, "p/lib/package.json", "{\"name\":\"lib\"}");
 	vxt_write(p->dir, "p/lib/vx.json",

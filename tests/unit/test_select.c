@@ -75,6 +75,50 @@ static void test_filters(void **state)
 	plan_close(&p);
 }
 
+/* What the root depends on is a dependency of all, itself among them: a cycle that shows nowhere in
+ * the manifests. */
+static void test_not_itself(void **state)
+{
+	static const struct {
+		const char *filter, *want;
+	} cases[] = {
+		{"a^...", "b d"},
+		{"...^a", "b c d"},
+		{"b^...", "a d"},
+		{"...^b", "a c d"},
+		{"...^b...", "a b c d"},
+		{"a...", "a b d"},
+		{"c^...", "a b d"},
+		{"...^c", ""},
+		{"...^d", "a b c"},
+	};
+	struct plan p;
+	char words[256];
+
+	(void)state;
+	plan_open(&p);
+	vxt_write(p.dir, "package.json",
+		"{\"name\":\"root\",\"workspaces\":[\"p/*\"],\"devDependencies\":{\"a\":\"*\",\"b\":\"*\"}}");
+	vxt_write(p.dir, "turbo.json", "{\"tasks\":{\"build\":{}}}");
+	vxt_write(p.dir, "p/a/package.json",
+		"{\"name\":\"a\",\"dependencies\":{\"d\":\"*\"},\"scripts\":{\"build\":\"true\"}}");
+	vxt_write(p.dir, "p/b/package.json",
+		"{\"name\":\"b\",\"dependencies\":{\"a\":\"*\"},\"scripts\":{\"build\":\"true\"}}");
+	vxt_write(p.dir, "p/c/package.json", "{\"name\":\"c\",\"scripts\":{\"build\":\"true\"}}");
+	vxt_write(p.dir, "p/d/package.json", "{\"name\":\"d\",\"scripts\":{\"build\":\"true\"}}");
+	assert_int_equal(plan_load(&p), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(words, sizeof words, "build --filter=%s", cases[i].filter);
+		if (*cases[i].want) {
+			expect(&p, words, cases[i].want);
+		} else {
+			plan_graph(&p, words);
+			plan_says(&p, "select no project", NULL);
+		}
+	}
+	plan_close(&p);
+}
+
 static void test_filters_refused(void **state)
 {
 	static const struct {
@@ -159,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_filters),
 		cmocka_unit_test(test_filters_refused),
+		cmocka_unit_test(test_not_itself),
 		cmocka_unit_test(test_scopes),
 		cmocka_unit_test(test_words_refused),
 	};
