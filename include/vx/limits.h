@@ -19,6 +19,7 @@
 #define VX_MAX_BWRAP_ARGS 9000U
 #define VX_MAX_SPAWN_FDS 48U         /* descriptors handed to one program */
 #define VX_MAX_TASK_PROCESSES 16384U /* of one task with a cgroup of its own, threads counted */
+#define VX_GIT_TIMEOUT_MS 600000     /* one git of vx's own */
 #define VX_MAX_TIMEOUT_MS 2147483647
 #define VX_DEFAULT_GRACE_MS 2000 /* between SIGTERM and SIGKILL; VX_KILL_GRACE_MS */
 /* reading goes on this long after a command's exit while a leftover holds a pipe open */

@@ -1,6 +1,8 @@
 /* vx info: what a bug report needs. Changes nothing, except that the sandbox is tried once. */
 #include "cli.h"
 
+#include "../git/git.h"
+
 #include "vx/buf.h"
 #include "vx/json.h"
 #include "vx/key.h"
@@ -18,25 +20,46 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* First line of `program ARG`, or why not. */
-static const char *version_of(
-	const char *program, const char *path, const char *arg, struct vx_arena *a)
+/* First line of what a program answered with, or why there is none. */
+static const char *first_line(const struct vx_buf *out, const char *path, struct vx_arena *a)
+{
+	const char *text = out->len ? vx_arena_strndup(a, out->data, strcspn(out->data, "\n"))
+				    : "does not answer";
+	return vx_arena_printf(a, "%s (%s)",
+		text + (vx_starts_with(text, "git version ") ? strlen("git version ") : 0), path);
+}
+
+static const char *git_version(const char *root, struct vx_arena *a)
+{
+	struct vx_buf out = VX_BUF(1 << 16);
+	struct vx_git g;
+	int status = 0;
+	if (vx_git_find(root, a, &g, NULL))
+		return "not found on PATH";
+	if (vx_git_run(
+		    &g, "/", (const char *const[]){"version", NULL}, &out, NULL, &status, NULL) ||
+		status)
+		vx_buf_clear(&out);
+	const char *text = first_line(&out, g.path, a);
+	vx_buf_free(&out);
+	return text;
+}
+
+static const char *bwrap_version(const char *path, struct vx_arena *a)
 {
 	if (!path)
 		return "not found on PATH";
-	const char *argv[] = {program, arg, NULL};
+	const char *argv[] = {"bwrap", "--version", NULL};
 	struct vx_spawn s = VX_SPAWN_INIT;
 	s.path = path;
 	s.argv = argv;
 	struct vx_buf out = VX_BUF(1 << 16);
 	int status = 0;
-	const char *text = "does not answer";
-	if (vx_spawn_capture(&s, &out, NULL, 5000, -1, &status) == 0 && status == 0 && out.len)
-		text = vx_arena_strndup(a, out.data, strcspn(out.data, "\n"));
-	if (vx_starts_with(text, "git version "))
-		text += strlen("git version ");
+	if (vx_spawn_capture(&s, &out, NULL, 5000, -1, &status) || status)
+		vx_buf_clear(&out);
+	const char *text = first_line(&out, path, a);
 	vx_buf_free(&out);
-	return vx_arena_printf(a, "%s (%s)", text, path);
+	return text;
 }
 
 /* The sandbox's verdict, by the same way a task would take. */
@@ -178,9 +201,8 @@ int vx_cli_info(int argc, char **argv)
 	vx_json_set(o, "system",
 		vx_json_new_str(vx_arena_printf(&a, "%s %s %s", u.sysname, u.release, u.machine)));
 	vx_json_set(o, "cpus", vx_json_new_int(vx_cpu_count()));
-	vx_json_set(o, "git",
-		vx_json_new_str(version_of("git", vx_cli_program("git", root), "--version", &a)));
-	vx_json_set(o, "bwrap", vx_json_new_str(version_of("bwrap", bwrap, "--version", &a)));
+	vx_json_set(o, "git", vx_json_new_str(git_version(root, &a)));
+	vx_json_set(o, "bwrap", vx_json_new_str(bwrap_version(bwrap, &a)));
 	vx_json_set(o, "vxInit",
 		vx_json_new_str(vx_cli_init_path() ? vx_cli_init_path()
 						   : "not found beside vx nor in ../libexec/vx"));

@@ -6,6 +6,8 @@
 #include "dircache.h"
 #include "file_list.h"
 
+#include "../git/git.h"
+
 #include "vx/map.h"
 #include "vx/strs.h"
 
@@ -22,9 +24,8 @@ struct vx_source {
 	bool trust_exec;
 	char why[256];
 	_Atomic uint32_t gits, lists;
-	struct vx_arena a; /* lives as long as the source; open and the first list only */
-	const char *git;   /* path of the program, found when first needed */
-	const char *const *git_env;
+	struct vx_arena a;       /* lives as long as the source; open and the first list only */
+	struct vx_git git;       /* path NULL: not looked for yet */
 	struct vx_strlist repos; /* directories of nested repositories, sorted; git itself only */
 	struct vx_map tracked;   /* set of tracked paths; git itself only */
 	struct vx_files first;   /* the listing that open made; handed out once */
@@ -32,7 +33,7 @@ struct vx_source {
 	struct vx_own *own; /* NULL: git itself */
 	struct vx_wtmem *memory;
 	const struct vx_key_memory *keep; /* where the memory lives; NULL nowhere */
-	pthread_mutex_t lock;             /* git_env and git are made under it */
+	pthread_mutex_t lock;             /* git is made under it */
 };
 
 /* list_native.c. 1: not understood, `why` says what; git itself is to be asked. */

@@ -1,6 +1,6 @@
 /* File lists from git itself: one process a repository, `git ls-files`. Used where our own reader
- * does not suffice (file_list.c says why). Ids are taken from the disk, not from git's answer: whether
- * an index entry can be trusted is what the reader was not sure of. */
+ * does not suffice (file_list.c says why). Ids are taken from the disk, not from git's answer:
+ * whether an index entry can be trusted is what the reader was not sure of. */
 #include "../git/config.h"
 #include "file_list_int.h"
 
@@ -10,44 +10,42 @@
 #include "vx/fd.h"
 #include "vx/limits.h"
 #include "vx/path.h"
-#include "vx/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_LIST_BYTES ((size_t)4 << 30)
 #define MAX_NESTED 32 /* repositories inside repositories */
 
-static int find_git(struct vx_source *s, struct vx_err *err)
+/* Does the disk tell names apart that differ in case only? Known where a name of ours is there and
+ * its other case is not. */
+static bool tells_case(const struct vx_source *s)
+{
+	static const char *const names[][2] = {{".vx", ".VX"}, {".git", ".GIT"},
+		{"package.json", "PACKAGE.JSON"}, {"vx.json", "VX.JSON"}};
+	struct stat st;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (fstatat(s->root_fd, names[i][0], &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return fstatat(s->root_fd, names[i][1], &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+			       errno == ENOENT;
+	return false;
+}
+
+/* The program and its environment, found when first needed; copied out, since threads share them.
+ */
+static int find_git(struct vx_source *s, struct vx_git *ret, struct vx_err *err)
 {
 	pthread_mutex_lock(&s->lock);
-	if (!s->git) {
-		char found[VX_MAX_PATH];
-		/* planning runs nothing that a repository brings */
-		if (vx_which_own("git", s->root, found) < 0) {
-			pthread_mutex_unlock(&s->lock);
-			vx_err_set(err, -ENOENT,
-				"git was not found on PATH (what lies in the workspace does not count)");
-			vx_err_fix(err, "install git: vx takes the list of files from it");
-			return -ENOENT;
-		}
-		struct vx_strlist env = {0};
-		for (const char *const *e = vx_env_own(&s->a, s->root); *e; e++)
-			if (!vx_starts_with(*e, "LC_ALL=") && !vx_starts_with(*e, "LANGUAGE=") &&
-				!vx_starts_with(*e, "GIT_OPTIONAL_LOCKS="))
-				vx_strlist_add(&env, &s->a, *e);
-		vx_strlist_add(&env, &s->a, "LC_ALL=C");
-		vx_strlist_add(&env, &s->a, "GIT_OPTIONAL_LOCKS=0");
-		vx_strlist_add(&env, &s->a, NULL);
-		s->git_env = env.v;
-		s->git = vx_arena_strdup(&s->a, found);
+	int r = s->git.path ? 0 : vx_git_find(s->root, &s->a, &s->git, err);
+	if (r == 0) {
+		s->git.tells_case = tells_case(s);
+		*ret = s->git;
 	}
 	pthread_mutex_unlock(&s->lock);
-	return 0;
+	return r;
 }
 
 /* The nearest .git from `dir` upwards, where that is a file or a link and so no repository by
@@ -91,47 +89,16 @@ static int git_failed(
 	return -EIO;
 }
 
-/* Does the disk tell names apart that differ in case only? Known where a name of ours is there and
- * its other case is not. */
-static bool tells_case(const struct vx_source *s)
-{
-	static const char *const names[][2] = {{".vx", ".VX"}, {".git", ".GIT"},
-		{"package.json", "PACKAGE.JSON"}, {"vx.json", "VX.JSON"}};
-	struct stat st;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (fstatat(s->root_fd, names[i][0], &st, AT_SYMLINK_NOFOLLOW) == 0)
-			return fstatat(s->root_fd, names[i][1], &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-			       errno == ENOENT;
-	return false;
-}
-
 /* Runs git in cwd (absolute); `out` gets what it prints. */
 static int run_git(struct vx_source *s, const char *cwd, const char *const *args,
 	struct vx_buf *out, struct vx_buf *errout, int *ret_status, struct vx_err *err)
 {
-	int r = find_git(s, err);
+	struct vx_git g;
+	int r = find_git(s, &g, err);
 	if (r < 0)
 		return r;
-	const char *argv[26] = {"git", "-c", "core.fsmonitor=false"};
-	uint32_t n = 3;
-	/* core.ignoreCase in a clone that came from another disk would hide a file beside one of
-	 * the other case */
-	if (tells_case(s)) {
-		argv[n++] = "-c";
-		argv[n++] = "core.ignoreCase=false";
-	}
-	while (*args && n < 25)
-		argv[n++] = *args++;
-	struct vx_spawn sp = VX_SPAWN_INIT;
-	sp.path = s->git;
-	sp.argv = argv;
-	sp.envp = s->git_env;
-	sp.cwd = cwd;
 	atomic_fetch_add(&s->gits, 1);
-	r = vx_spawn_capture(&sp, out, errout, 0, -1, ret_status);
-	if (r < 0)
-		return vx_err_set(err, r, "git could not be run in %s: %s", cwd, vx_strerror(r));
-	return 0;
+	return vx_git_run(&g, cwd, args, out, errout, ret_status, err);
 }
 
 struct listing {
@@ -351,8 +318,8 @@ int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_e
 	int status = 0;
 	int r = run_git(s, *repo ? vx_arena_printf(&a, "%s/%s", s->root, repo) : s->root, args,
 		NULL, &errout, &status, err);
-	if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) <= 1)
-		*ret = WEXITSTATUS(status) == 0;
+	if (r == 0 && status <= 1)
+		*ret = status == 0;
 	else if (r == 0)
 		r = vx_err_set(err, -EIO, "git check-ignore failed on %s: %.*s", path,
 			(int)strcspn(vx_buf_str(&errout), "\n"), vx_buf_str(&errout));
