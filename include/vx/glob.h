@@ -10,7 +10,11 @@
  * both.
  *
  * Sets are immutable once compiled: any thread may match. Errors: -E2BIG more than VX_MAX_GLOB_ARMS
- * alternatives, -ENAMETOOLONG, -EINVAL. */
+ * alternatives or VX_MAX_GLOB_BYTES of them, -ENAMETOOLONG, -EINVAL.
+ *
+ * A match takes time with the product of both lengths at most. What bounds many of them (a
+ * repository may have long patterns and long names) is a count of steps, by thread: who matches a
+ * list against many paths begins a round, and stops with -E2BIG when it is spent. */
 #ifndef VX_GLOB_H
 #define VX_GLOB_H
 
@@ -24,6 +28,11 @@
 struct vx_arena;
 struct vx_err;
 struct vx_globset;
+
+/* The steps that this thread has taken so far, and whether those since `since` are more than
+ * VX_MAX_GLOB_STEPS. */
+uint64_t vx_glob_steps(void);
+bool vx_glob_spent(uint64_t since);
 
 int vx_globset_compile(struct vx_strs patterns, enum vx_dialect dialect, struct vx_arena *a,
 	struct vx_globset **ret, struct vx_err *err);

@@ -9,6 +9,24 @@
 #define VX_MAX_SLOTS 4096U              /* CPU slots; also the most workers of one run */
 #define VX_MAX_CONFIG_BYTES (64U << 20) /* one configuration file or manifest */
 #define VX_MAX_JSON_DEPTH 64
+#define VX_MAX_JSON_VALUES 4000000U  /* of one JSON document */
+#define VX_MAX_YAML_BYTES (4U << 20) /* one YAML file: libyaml is slower than our JSON scanner */
+#define VX_MAX_YAML_DEPTH 64
+#define VX_MAX_YAML_NODES 200000U
+#define VX_MAX_YAML_ANCHORS 256U   /* each is compared with all others */
+#define VX_MAX_YAML_DIRECTIVES 16U /* likewise */
+#define VX_MAX_LIST 20000U         /* entries of one list in a configuration */
+#define VX_MAX_MEMBERS 20000U      /* tasks, scripts or variables that one object declares */
+#define VX_MAX_NAME 1024U          /* bytes of the name of a project, a task or a variable */
+#define VX_MAX_FILTERS 1000U
+#define VX_MAX_GLOB_BYTES (4U << 20) /* of one list of globs, its braces expanded */
+/* Elementary steps of matching, so that what a repository says cannot keep us for minutes: about a
+ * second's worth. Patterns that people write need thousands of times less. */
+#define VX_MAX_GLOB_STEPS 400000000U
+/* The same for git's ignore rules and attributes, by thread, and a share for each file on top. */
+#define VX_MAX_IGNORE_STEPS 400000000U
+#define VX_IGNORE_STEPS_PER_FILE 2000U
+#define VX_MAX_GIT_INCLUDES 1000U     /* files that git's configuration includes, one by another */
 #define VX_MAX_PATH 4096U             /* bytes, the NUL included */
 #define VX_MAX_DESC_BYTES (1U << 20)  /* one task descriptor in shared memory */
 #define VX_KEEP_HEAD_BYTES (8U << 20) /* kept output of one task: its first ... */

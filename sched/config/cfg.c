@@ -58,6 +58,14 @@ static bool is_known(const char *key, const char *const *known)
 	return false;
 }
 
+int cfg_count(const struct cfg *c, const struct vx_json *v, const char *field)
+{
+	if (vx_json_len(v) <= VX_MAX_MEMBERS)
+		return 0;
+	return cfg_fail(c, field, "has %zu members, more than the limit of %u", vx_json_len(v),
+		VX_MAX_MEMBERS);
+}
+
 int cfg_object(
 	const struct cfg *c, const struct vx_json *v, const char *field, const char *const *known)
 {
@@ -65,6 +73,9 @@ int cfg_object(
 
 	if (vx_json_type(v) != VX_JSON_OBJECT)
 		return cfg_fail(c, field, "must be an object, not %s", type_name(v));
+	int count = cfg_count(c, v, field);
+	if (count < 0)
+		return count;
 	for (struct vx_json_iter it = vx_json_iter(v); vx_json_next(&it);) {
 		if (is_known(it.key, known))
 			continue;
@@ -105,6 +116,9 @@ int cfg_strs(const struct cfg *c, const struct vx_json *v, const char *field, st
 	if (vx_json_type(v) != VX_JSON_ARRAY)
 		return cfg_fail(c, field, "must be a list of strings, not %s", type_name(v));
 	size_t n = vx_json_len(v);
+	if (n > VX_MAX_LIST)
+		return cfg_fail(
+			c, field, "has %zu entries, more than the limit of %u", n, VX_MAX_LIST);
 	const char **s = vx_arena_array(c->a, n ? n : 1, sizeof *s);
 	for (size_t i = 0; i < n; i++) {
 		const struct vx_json *e = vx_json_at(v, i);

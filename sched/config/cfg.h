@@ -24,6 +24,9 @@ struct cfg {
 int cfg_fail(const struct cfg *c, const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* No more than VX_MAX_MEMBERS in it? */
+int cfg_count(const struct cfg *c, const struct vx_json *v, const char *field);
+
 /* The value must be an object and its keys all be in the NULL-terminated list; the error names the
  * nearest known one. */
 int cfg_object(

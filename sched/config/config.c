@@ -191,6 +191,8 @@ static int take_project(
 		tasks = r == 0 ? vx_json_get(json, "tasks") : NULL;
 		if (r == 0 && tasks && vx_json_type(tasks) != VX_JSON_OBJECT)
 			r = cfg_fail(&c, "tasks", "must be an object of tasks");
+		if (r == 0 && tasks)
+			r = cfg_count(&c, tasks, "tasks");
 		if (r < 0)
 			return r;
 	}

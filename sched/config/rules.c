@@ -5,6 +5,7 @@
 
 #include "vx/arena.h"
 #include "vx/err.h"
+#include "vx/limits.h"
 
 #include <errno.h>
 #include <string.h>
@@ -155,46 +156,47 @@ static int check_depends(const struct cfg *c, struct vx_strs deps)
 }
 
 /* What the outputs take, the inputs do not get. An entry that is lost whole was surely meant
- * otherwise. */
+ * otherwise; one that a `!` of the outputs gives back in part was not. */
 static int check_taken_back(
 	const struct cfg *c, const char *field, struct vx_strs in, struct vx_strs out)
 {
+	uint64_t since = vx_globrel_steps();
+
 	for (uint32_t i = 0; i < in.n; i++) {
-		if (*in.v[i] == '!')
+		uint32_t o = 0;
+		bool given_back = false;
+		while (o < out.n && (*in.v[i] == '!' || *out.v[o] == '!' ||
+					    !vx_globrel_within(in.v[i], out.v[o])))
+			o++;
+		if (vx_globrel_steps() - since > VX_MAX_GLOB_STEPS)
+			return cfg_fail(c, field,
+				"takes more than %u steps to compare with the outputs: write fewer globs, or simpler ones",
+				VX_MAX_GLOB_STEPS);
+		for (uint32_t k = 0; o < out.n && k < out.n && !given_back; k++)
+			given_back = *out.v[k] == '!' && vx_globrel_meet(out.v[k] + 1, in.v[i]);
+		if (o == out.n || given_back)
 			continue;
-		for (uint32_t o = 0; o < out.n; o++) {
-			bool carved = false;
-			if (*out.v[o] == '!' || !vx_globrel_within(in.v[i], out.v[o]))
-				continue;
-			for (uint32_t k = 0; k < out.n; k++)
-				carved = carved || (*out.v[k] == '!' &&
-							   vx_globrel_meet(out.v[k] + 1, in.v[i]));
-			if (carved)
-				continue;
-			cfg_fail(c, field,
-				"entry \"%.200s\" lies wholly in the task's own outputs (\"%.200s\"), which are never inputs",
-				in.v[i], out.v[o]);
-			return vx_err_fix(c->err, "remove the entry, or narrow the outputs");
-		}
+		cfg_fail(c, field,
+			"entry \"%.200s\" lies wholly in the task's own outputs (\"%.200s\"), which are never inputs",
+			in.v[i], out.v[o]);
+		return vx_err_fix(c->err, "remove the entry, or narrow the outputs");
 	}
 	return 0;
 }
 
 const char *cfg_taken(struct vx_strs out, const char *const *own, const char **ret_entry)
 {
-	for (; *own; own++)
-		for (uint32_t o = 0; o < out.n; o++) {
-			bool carved = false;
+	for (; *own; own++) {
+		bool given_back = false;
+		for (uint32_t k = 0; k < out.n && !given_back; k++)
+			given_back = *out.v[k] == '!' && vx_globrel_takes(out.v[k] + 1, *own);
+		for (uint32_t o = 0; o < out.n && !given_back; o++) {
 			if (*out.v[o] == '!' || !vx_globrel_takes(out.v[o], *own))
-				continue;
-			for (uint32_t k = 0; k < out.n; k++)
-				carved = carved ||
-					 (*out.v[k] == '!' && vx_globrel_takes(out.v[k] + 1, *own));
-			if (carved)
 				continue;
 			*ret_entry = out.v[o];
 			return *own;
 		}
+	}
 	return NULL;
 }
 

@@ -33,6 +33,9 @@ static int take_define(const struct cfg *c, const struct vx_json *v, struct vx_e
 		return 0;
 	if (vx_json_type(v) != VX_JSON_OBJECT)
 		return cfg_fail(c, "exec.env.define", "must be an object of strings");
+	int count = cfg_count(c, v, "exec.env.define");
+	if (count < 0)
+		return count;
 	struct vx_kv *kv = vx_arena_array(c->a, vx_json_len(v) + 1, sizeof *kv);
 	uint32_t n = 0;
 	for (struct vx_json_iter it = vx_json_iter(v); vx_json_next(&it);) {
@@ -213,6 +216,9 @@ int cfg_task_name(const struct cfg *c, const char *name)
 
 	if (n == 0)
 		return cfg_fail(c, NULL, "a task name must not be empty");
+	if (n > VX_MAX_NAME)
+		return cfg_fail(c, NULL, "the task name \"%.60s...\" is longer than %u bytes", name,
+			VX_MAX_NAME);
 	if (strchr(" \t\r\n", name[0]) || strchr(" \t\r\n", name[n - 1]))
 		why = "start or end with a blank";
 	else if (strchr(name, '#'))

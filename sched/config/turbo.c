@@ -96,6 +96,9 @@ static int parse(struct loader *l, const char *path, struct file *f)
 		return cfg_fail(&c, "tasks", "must be an object of tasks");
 	if (!f->tasks)
 		return 0;
+	int count = cfg_count(&c, f->tasks, "tasks");
+	if (count < 0)
+		return count;
 	for (struct vx_json_iter it = vx_json_iter(f->tasks); vx_json_next(&it);) {
 		c.task = it.key;
 		r = turbo_check_task(&c, it.val, &l->warnings);

@@ -95,6 +95,9 @@ static int take_tasks(const struct cfg *c, struct vx_json *v, struct vx_json **r
 		return 0;
 	if (vx_json_type(v) != VX_JSON_OBJECT)
 		return cfg_fail(c, "tasks", "must be an object of tasks");
+	int count = cfg_count(c, v, "tasks");
+	if (count < 0)
+		return count;
 	for (struct vx_json_iter it = vx_json_iter(v); vx_json_next(&it);) {
 		at.task = it.key;
 		int r = cfg_task_name(c, it.key);

@@ -1,14 +1,29 @@
 /* Ignore rules and attributes. See ignore.h. */
 #include "ignore.h"
 
+#include "vx/limits.h"
+
 #include <ctype.h>
 #include <string.h>
 
 /* R_TAIL: a star and then nothing special */
 enum { R_NEGATIVE = 1, R_DIR_ONLY = 2, R_NO_SLASH = 4, R_TAIL = 8 };
 
-/* of one match; a pattern that needs more is hostile and matches nothing */
+/* of one match; a pattern that needs more is hostile, and the listing that asks fails */
 #define WILD_STEPS 2000000
+
+static _Thread_local uint64_t steps;
+
+void vx_ignore_begin(struct vx_ignore_budget *b)
+{
+	*b = (struct vx_ignore_budget){steps, VX_MAX_IGNORE_STEPS};
+}
+
+bool vx_ignore_spent(struct vx_ignore_budget *b, uint32_t more_files)
+{
+	b->allowed += (uint64_t)more_files * VX_IGNORE_STEPS_PER_FILE;
+	return steps - b->since > b->allowed;
+}
 
 /* W_END: text used up, no later start can help; W_DEEP: only a `**` further out can */
 enum wild { W_YES, W_NO, W_END, W_DEEP };
@@ -148,7 +163,9 @@ static enum wild run_wild(struct wild_run *w, const char *p, const char *t)
 bool vx_wildmatch(const char *pattern, const char *text, bool pathname)
 {
 	struct wild_run w = {.pathname = pathname};
-	return run_wild(&w, pattern, text) == W_YES;
+	bool yes = run_wild(&w, pattern, text) == W_YES;
+	steps += w.steps > WILD_STEPS ? VX_MAX_IGNORE_STEPS + 1ULL : w.steps;
+	return yes;
 }
 
 static bool is_special(char c)
@@ -314,6 +331,7 @@ int vx_ignore_match(
 {
 	for (const struct vx_rules *l = chain; l; l = l->up)
 		for (uint32_t i = l->n; i-- > 0;) {
+			steps++;
 			const struct vx_rule *r = &l->v[i];
 			if ((!(r->flags & R_DIR_ONLY) || is_dir) &&
 				match_rule(l, r, path, len, base_at))
@@ -381,7 +399,7 @@ const struct vx_rules *vx_attr_parse(
 bool vx_attr_match(const struct vx_rules *chain, const char *path, size_t len, size_t base_at)
 {
 	for (const struct vx_rules *l = chain; l; l = l->up)
-		for (uint32_t i = 0; i < l->n; i++)
+		for (uint32_t i = 0; i < l->n; i++, steps++)
 			if (match_rule(l, &l->v[i], path, len, base_at))
 				return true;
 	return false;

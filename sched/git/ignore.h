@@ -42,6 +42,16 @@ const struct vx_rules *vx_attr_parse(const char *text, size_t n, const char *bas
 	const struct vx_rules *up, struct vx_arena *a);
 bool vx_attr_match(const struct vx_rules *chain, const char *path, size_t len, size_t base_at);
 
+/* Elementary steps of matching that this thread has taken since vx_ignore_begin, and how many may
+ * be: VX_MAX_IGNORE_STEPS and VX_IGNORE_STEPS_PER_FILE for each file that was asked about. A match
+ * that alone needs far more than any that is meant is given up, and counts as more than that limit.
+ */
+struct vx_ignore_budget {
+	uint64_t since, allowed;
+};
+void vx_ignore_begin(struct vx_ignore_budget *b);
+bool vx_ignore_spent(struct vx_ignore_budget *b, uint32_t more_files);
+
 /* git's wildmatch: with `pathname` a `*` stops at '/', and `**` between slashes does not. */
 bool vx_wildmatch(const char *pattern, const char *text, bool pathname);
 

@@ -31,7 +31,8 @@ struct finder {
 	const char *root; /* the workspace's */
 	const char *file; /* being parsed */
 	int depth;
-	bool probing; /* the file may or may not count: only look whether it matters */
+	uint32_t n_files; /* read so far */
+	bool probing;     /* the file may or may not count: only look whether it matters */
 	bool worktree_config, bare;
 	int version;
 	const char *conf_worktree;
@@ -320,11 +321,15 @@ static int parse_file(struct finder *f, const char *path)
 	struct vx_buf b = VX_BUF(MAX_CONF_BYTES);
 	const char *was = f->file;
 	int r = read_seen(f, path, &b);
-	if (r == 0) {
+	if (r == 0 && ++f->n_files > VX_MAX_GIT_INCLUDES) {
+		(void)refuse(f, "git's configuration includes more than %u files (at %s)",
+			VX_MAX_GIT_INCLUDES, path);
+		r = -E2BIG; /* git, which has no such limit, is not asked */
+	} else if (r == 0) {
 		f->file = path;
 		f->depth++;
 		r = vx_gitconf_parse(vx_buf_str(&b), b.len, variable, f);
-		if (r < 0)
+		if (r < 0 && r != -E2BIG)
 			r = refuse(f, "%s cannot be parsed", path);
 		f->depth--;
 		f->file = was;

@@ -8,12 +8,25 @@
 #include <errno.h>
 #include <string.h>
 
+static _Thread_local uint64_t steps;
+
+uint64_t vx_glob_steps(void)
+{
+	return steps;
+}
+
+bool vx_glob_spent(uint64_t since)
+{
+	return steps - since > VX_MAX_GLOB_STEPS;
+}
+
 struct compiler {
 	struct vx_arena *a;
 	enum vx_dialect dialect;
 	struct vx_err *err;
 	const char *entry; /* as written, for errors */
 	struct vx_strlist arms;
+	size_t bytes; /* of all arms of the set */
 	struct vx_gclass *classes;
 	uint32_t n_classes, cap_classes;
 };
@@ -62,6 +75,11 @@ static int expand(struct compiler *c, const char *text)
 			return vx_err_set(c->err, -E2BIG,
 				"glob \"%.200s\" has more than %u alternatives in its braces",
 				c->entry, VX_MAX_GLOB_ARMS);
+		c->bytes += strlen(text) + 1;
+		if (c->bytes > VX_MAX_GLOB_BYTES)
+			return vx_err_set(c->err, -E2BIG,
+				"the globs of one list are more than %u bytes with their braces expanded (at \"%.200s\")",
+				VX_MAX_GLOB_BYTES, c->entry);
 		vx_strlist_add(&c->arms, c->a, text);
 		return 0;
 	}
@@ -385,7 +403,10 @@ bool vx_gseg_match(const struct vx_globset *s, const struct vx_gseg *g, const ch
 		return g->n == n && memcmp(g->text, p, n) == 0;
 	uint32_t i = 0, star_i = UINT32_MAX;
 	size_t k = 0, star_k = 0;
+	bool met = true;
+	uint64_t count = 1;
 	while (k < n || i < g->n) {
+		count++;
 		if (i < g->n && g->units[i] == GU_STAR) {
 			star_i = i++;
 			star_k = k;
@@ -400,10 +421,12 @@ bool vx_gseg_match(const struct vx_globset *s, const struct vx_gseg *g, const ch
 			k = star_k;
 			i = star_i + 1;
 		} else {
-			return false;
+			met = false;
+			break;
 		}
 	}
-	return true;
+	steps += count;
+	return met;
 }
 
 /* Components from byte `pos` on (pos > len: none left) against segs. One `**` remembered suffices,
@@ -414,6 +437,7 @@ static bool match_comps(const struct vx_globset *s, const struct vx_gseg *segs, 
 	uint32_t i = 0, deep_i = UINT32_MAX;
 	size_t deep_pos = 0;
 	while (pos <= len || i < n) {
+		steps++;
 		if (i < n && segs[i].kind == GS_DEEP) {
 			if (i + 1 == n)
 				return true;

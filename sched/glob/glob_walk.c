@@ -20,6 +20,7 @@ struct walk {
 	struct vx_arena a;
 	struct vx_glob_hit *hits;
 	size_t n, cap;
+	uint64_t since; /* steps */
 };
 
 static void add_hit(struct walk *w, const char *path, size_t len, unsigned char dtype)
@@ -150,7 +151,7 @@ static int walk_dir(struct walk *w, char *path, size_t len)
 		if (len)
 			path[len] = '/';
 		memcpy(path + at, v[i].s, k + 1);
-		r = visit(w, path, at + k, v[i].type);
+		r = vx_glob_spent(w->since) ? -E2BIG : visit(w, path, at + k, v[i].type);
 		path[len] = '\0';
 	}
 	free(v);
@@ -223,7 +224,7 @@ static int hit_cmp(const void *a, const void *b)
 int vx_globset_walk(const struct vx_globset *s, int base_fd,
 	int (*found)(void *arg, const struct vx_glob_hit *h), void *arg)
 {
-	struct walk w = {.s = s, .base_fd = base_fd};
+	struct walk w = {.s = s, .base_fd = base_fd, .since = vx_glob_steps()};
 	int r = 0;
 	for (uint32_t i = 0; i < s->n_pos && r == 0; i++)
 		if (!vx_globset_prefix_covered(s, i) && !vx_globset_prefix_own(s, i))

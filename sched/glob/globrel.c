@@ -7,6 +7,13 @@
 
 enum { MAX_PARTS = 64, MAX_TEXT = 1024, MAX_ARMS = 64 };
 
+static uint64_t steps; /* the plan is made by one thread */
+
+uint64_t vx_globrel_steps(void)
+{
+	return steps;
+}
+
 /* One brace-free pattern in components; a literal pattern names its whole tree, so a `**` follows
  * it. */
 struct glob {
@@ -25,6 +32,7 @@ static bool parse(const char *s, struct glob *g)
 	bool wild = strpbrk(s, "*?") != NULL;
 	size_t len = strlen(s);
 
+	steps += len;
 	if (len >= sizeof g->text)
 		return false;
 	memcpy(g->text, s, len + 1);
@@ -45,25 +53,36 @@ static bool parse(const char *s, struct glob *g)
 	return true;
 }
 
-/* Two component patterns of `*`, `?` and bytes: is there a name that matches both? */
+/* Two component patterns of `*`, `?` and bytes: is there a name that matches both? By a table over
+ * (bytes of a, bytes of b), row by row. */
 static bool parts_meet(const char *a, const char *b)
 {
-	if (*a == '*')
-		return parts_meet(a + 1, b) || (*b && parts_meet(a, b + 1));
-	if (*b == '*')
-		return parts_meet(a, b + 1) || (*a && parts_meet(a + 1, b));
-	if (!*a || !*b)
-		return !*a && !*b;
-	return (*a == '?' || *b == '?' || *a == *b) && parts_meet(a + 1, b + 1);
-}
+	size_t n = strlen(a), m = strlen(b);
+	bool rows[2][MAX_TEXT + 1] = {{true}}, *row = rows[0], *next = rows[1];
 
-static bool stars_bounded(const char *s)
-{
-	int n = 0;
-
-	for (; *s; s++)
-		n += *s == '*';
-	return n <= 4;
+	steps += (n + 1) * (m + 1);
+	for (size_t i = 0; i <= n; i++) {
+		bool star_a = i < n && a[i] == '*';
+		memset(next, 0, m + 1);
+		for (size_t j = 0; j <= m; j++) {
+			bool star_b = j < m && b[j] == '*';
+			if (!row[j])
+				continue;
+			if (j < m && (star_a || star_b))
+				row[j + 1] = true;
+			if (i < n && (star_a || star_b))
+				next[j] = true;
+			if (i < n && j < m && !star_a && !star_b &&
+				(a[i] == '?' || b[j] == '?' || a[i] == b[j]))
+				next[j + 1] = true;
+		}
+		if (i < n) {
+			bool *t = row;
+			row = next;
+			next = t;
+		}
+	}
+	return row[m];
 }
 
 static bool meet_from(const struct glob *a, int i, const struct glob *b, int j, int8_t *memo)
@@ -84,9 +103,7 @@ static bool meet_from(const struct glob *a, int i, const struct glob *b, int j, 
 	else if (i == a->n || j == b->n)
 		r = false;
 	else
-		r = (!stars_bounded(a->part[i]) || !stars_bounded(b->part[j]) ||
-			    parts_meet(a->part[i], b->part[j])) &&
-		    meet_from(a, i + 1, b, j + 1, memo);
+		r = parts_meet(a->part[i], b->part[j]) && meet_from(a, i + 1, b, j + 1, memo);
 	*m = r ? 1 : -1;
 	return r;
 }
@@ -112,7 +129,7 @@ static const char *group(const char *p, const char **ret_close)
 		bool comma = false;
 		if (*p != '{')
 			continue;
-		for (const char *q = p; *q; q++) {
+		for (const char *q = p; *q; q++, steps++) {
 			depth += (*q == '{') - (*q == '}');
 			comma = comma || (*q == ',' && depth == 1);
 			if (depth == 0) {
@@ -138,6 +155,7 @@ struct each {
 static bool each_arm(struct each *e, const char *x)
 {
 	const char *close, *open = group(x, &close);
+	steps++;
 	char one[MAX_TEXT];
 
 	if (!open)
@@ -189,7 +207,9 @@ static bool apart_at_once(const char *x, const char *y)
 {
 	if (!is_plain(x) || !is_plain(y))
 		return false;
+	steps++;
 	while (*x && *y && !strchr("*?{", *x) && !strchr("*?{", *y)) {
+		steps++;
 		if (*x != *y)
 			return true;
 		x++;

@@ -4,6 +4,10 @@
 #define VX_GLOBREL_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* Elementary steps taken so far, for whoever compares many (VX_MAX_GLOB_STEPS). */
+uint64_t vx_globrel_steps(void);
 
 /* Could some path match both? true when unsure. */
 bool vx_globrel_meet(const char *x, const char *y);

@@ -7,6 +7,18 @@
 #include <errno.h>
 #include <string.h>
 
+static uint64_t steps; /* the plan is made by one thread */
+
+uint64_t vx_wsglob_steps(void)
+{
+	return steps;
+}
+
+void vx_wsglob_count(uint64_t n)
+{
+	steps += n;
+}
+
 /* The byte class at p (after '['); *ret_hit tells whether c is in it. Returns the end after ']',
  * NULL when it is not closed: then '[' is literal. */
 static const char *byte_class(const char *p, unsigned char c, bool *ret_hit)
@@ -14,7 +26,7 @@ static const char *byte_class(const char *p, unsigned char c, bool *ret_hit)
 	bool negated = *p == '!' || *p == '^', hit = false;
 	const char *start = p + negated;
 
-	for (p = start; *p && (*p != ']' || p == start); p++) {
+	for (p = start; *p && (*p != ']' || p == start); p++, steps++) {
 		unsigned char lo = (unsigned char)*p, hi = lo;
 		if (p[1] == '-' && p[2] && p[2] != ']') {
 			hi = (unsigned char)p[2];
@@ -53,6 +65,7 @@ static bool match_part(const char *pattern, const char *name, size_t len, bool d
 	if (*name == '.' && !dots && *pattern != '.' && !(*pattern == '\\' && pattern[1] == '.'))
 		return false;
 	while (s < end) {
+		steps++;
 		if (*p == '*') {
 			star = ++p;
 			resume = s;
@@ -128,35 +141,30 @@ static int add_one(
 	return 0;
 }
 
-/* The brace group that opens first: its end and whether it has a top-level comma. NULL: none that
- * is closed. */
-static const char *first_group(const char *p, const char **ret_open)
+/* The brace group that opens first of those that are closed and have a comma of their own: its end.
+ * NULL: there is none. One pass, since patterns may be hostile; out of line, so that its table is
+ * not part of every frame of expand(). */
+__attribute__((noinline)) static const char *first_group(const char *p, const char **ret_open)
 {
+	const char *open[VX_MAX_PATH], *close = NULL;
+	bool comma[VX_MAX_PATH];
+	uint32_t depth = 0;
+
 	for (; *p; p++) {
 		if (*p == '\\' && p[1]) {
 			p++;
-			continue;
-		}
-		if (*p != '{')
-			continue;
-		int depth = 0;
-		bool comma = false;
-		for (const char *q = p; *q; q++) {
-			if (*q == '\\' && q[1])
-				q++;
-			else if (*q == '{')
-				depth++;
-			else if (*q == ',' && depth == 1)
-				comma = true;
-			else if (*q == '}' && --depth == 0) {
-				if (!comma)
-					break;
-				*ret_open = p;
-				return q;
-			}
+		} else if (*p == '{') {
+			open[depth] = p;
+			comma[depth++] = false;
+		} else if (*p == ',' && depth) {
+			comma[depth - 1] = true;
+		} else if (*p == '}' && depth && comma[--depth] &&
+			   (!close || open[depth] < *ret_open)) {
+			*ret_open = open[depth];
+			close = p;
 		}
 	}
-	return NULL;
+	return close;
 }
 
 static int expand(
@@ -211,6 +219,7 @@ bool vx_wsglob_match(const struct vx_wsglob *g, const char *path, bool dots)
 	if (strcmp(path, ".") == 0)
 		path = "";
 	while (*path) {
+		steps++;
 		if (i < g->n && g->parts[i] == NULL) {
 			star = ++i;
 			resume = path;

@@ -13,6 +13,7 @@
 #include "vx/strs.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct vx_arena;
 struct vx_err;
@@ -28,6 +29,11 @@ struct vx_wsglobs {
 	struct vx_wsglob *v;
 	uint32_t n;
 };
+
+/* Elementary steps of matching that were taken so far, for whoever bounds them
+ * (VX_MAX_GLOB_STEPS). */
+uint64_t vx_wsglob_steps(void);
+void vx_wsglob_count(uint64_t n);
 
 /* Braces expanded; appended to *out. -E2BIG past the limits. */
 int vx_wsglob_add(

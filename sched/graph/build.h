@@ -41,6 +41,7 @@ struct builder {
 	uint32_t *passed; /* per project: stamp, for ^name */
 	uint32_t stamp, pass_stamp;
 	struct idlist stack;
+	uint64_t steps_before; /* of comparing globs: where the count began */
 };
 
 void idlist_push(struct idlist *l, struct vx_arena *a, uint32_t x);

@@ -9,6 +9,7 @@
 #include "../glob/globrel.h"
 
 #include "vx/err.h"
+#include "vx/limits.h"
 
 #include <errno.h>
 #include <string.h>
@@ -118,6 +119,17 @@ static int input_meets(struct builder *b, const struct entry *in, const struct e
 		out->text);
 }
 
+/* Thousands of globs, and long ones, are compared each with each. */
+static int too_many_steps(struct builder *b, uint32_t task)
+{
+	if (vx_globrel_steps() - b->steps_before <= VX_MAX_GLOB_STEPS)
+		return 0;
+	vx_err_set(b->err, -E2BIG,
+		"%s: the inputs and outputs of %s take more than %u steps to compare with those of other tasks",
+		decl_source(b, task), decl_id(b, task, b->scratch), VX_MAX_GLOB_STEPS);
+	return vx_err_fix(b->err, "write fewer globs, or simpler ones");
+}
+
 static int compare_inputs(struct builder *b, const struct entries *in, const struct entries *out)
 {
 	if (!b->ws->settings.upfront_keys)
@@ -125,6 +137,8 @@ static int compare_inputs(struct builder *b, const struct entries *in, const str
 	for (uint32_t i = 0; i < in->n; i++)
 		for (uint32_t j = 0; j < out->n; j++) {
 			int r = input_meets(b, &in->v[i], &out->v[j]);
+			if (r == 0)
+				r = too_many_steps(b, in->v[i].decl);
 			if (r < 0)
 				return r;
 		}
@@ -138,6 +152,8 @@ static int compare_outputs(struct builder *b, const struct entries *x, const str
 		for (uint32_t j = x == y ? i + 1 : 0; j < y->n; j++) {
 			int r = x->v[i].decl == y->v[j].decl ? 0
 							     : outputs_meet(b, &x->v[i], &y->v[j]);
+			if (r == 0)
+				r = too_many_steps(b, x->v[i].decl);
 			if (r < 0)
 				return r;
 		}
@@ -163,6 +179,7 @@ static int check_project(struct builder *b, uint32_t p, const struct entries *ws
 	/* Among themselves relative to the project: joining the directory to thousands of patterns
 	 * is most of the cost. */
 	in->n = out->n = 0;
+	b->steps_before = vx_globrel_steps();
 	collect_project(b, p, ".", in, out);
 	int r = compare_outputs(b, out, out);
 	if (r == 0)
@@ -182,6 +199,7 @@ static int check_workspace_inputs(
 {
 	for (uint32_t i = 0; i < ws_in->n; i++) {
 		const struct entry *in = &ws_in->v[i];
+		b->steps_before = vx_globrel_steps();
 		for (uint32_t j = 0; j < ws_out->n; j++) {
 			int r = input_meets(b, in, &ws_out->v[j]);
 			if (r < 0)
@@ -200,6 +218,8 @@ static int check_workspace_inputs(
 			collect(b, d, &t->cache.out_files, dir, &out);
 			for (uint32_t k = 0; k < out.n; k++) {
 				int r = input_meets(b, in, &out.v[k]);
+				if (r == 0)
+					r = too_many_steps(b, in->decl);
 				if (r < 0)
 					return r;
 			}
@@ -219,6 +239,7 @@ int check_files(struct builder *b)
 		collect(b, d, &t->cache.workspace_files, ".", &ws_in);
 		collect(b, d, &t->cache.out_workspace_files, ".", &ws_out);
 	}
+	b->steps_before = vx_globrel_steps();
 	int r = compare_outputs(b, &ws_out, &ws_out);
 	struct vx_map seen = {0}; /* projects that share their list of tasks need one look */
 	for (uint32_t p = 0; p < b->ws->n_projects && r == 0; p++) {

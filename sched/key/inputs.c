@@ -176,6 +176,7 @@ struct pick {
 	const char *project_dir;
 	size_t strip; /* bytes of "dir/" in front of project-relative paths */
 	struct vx_files *ret;
+	uint64_t since; /* steps of matching */
 };
 
 static bool is_own_output(const struct pick *p, const struct vx_file *f)
@@ -210,7 +211,7 @@ static void pick_by_globs(const struct pick *p, const struct vx_globset *set,
 			if (any)
 				vx_files_add(p->ret, itself);
 		}
-		for (uint32_t j = lo; j < hi; j++) {
+		for (uint32_t j = lo; j < hi && !vx_glob_spent(p->since); j++) {
 			struct vx_file *f = from->v[j];
 			if (!vx_globset_match_one(set, i, f->path + strip, f->len - strip) ||
 				is_own_output(p, f))
@@ -225,7 +226,7 @@ static void pick_by_globs(const struct pick *p, const struct vx_globset *set,
 
 static void pick_all(const struct pick *p, const struct vx_files *own)
 {
-	for (uint32_t i = 0; i < own->n; i++)
+	for (uint32_t i = 0; i < own->n && !vx_glob_spent(p->since); i++)
 		if (!vx_globset_negates(
 			    p->dg->files, own->v[i]->path + p->strip, own->v[i]->len - p->strip) &&
 			!is_own_output(p, own->v[i]))
@@ -236,7 +237,7 @@ static void pick_all(const struct pick *p, const struct vx_files *own)
  * name them: a committed output that is edited is a change. */
 static void pick_tracked_outputs(const struct pick *p, const struct vx_files *own)
 {
-	for (uint32_t i = 0; i < own->n; i++) {
+	for (uint32_t i = 0; i < own->n && !vx_glob_spent(p->since); i++) {
 		struct vx_file *f = own->v[i];
 		if (f->tracked &&
 			vx_globset_match(p->dg->outs, f->path + p->strip, f->len - p->strip))
@@ -276,7 +277,8 @@ int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg
 	struct pick p = {.dg = dg,
 		.project_dir = dir,
 		.strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1,
-		.ret = ret};
+		.ret = ret,
+		.since = vx_glob_steps()};
 	if (!d->has_exec)
 		return 0;
 	if (!d->has_cache) {
@@ -298,7 +300,7 @@ int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg
 			ret->v[w++] = ret->v[i];
 	ret->n = w;
 	vx_files_sort_unique(ret);
-	return r;
+	return r == 0 && vx_glob_spent(p.since) ? -EOVERFLOW : r;
 }
 
 static void add_root(struct vx_strlist *l, struct vx_arena *a, const char *dir)

@@ -1,6 +1,7 @@
 /* The keyer: its life, and one task's key from beginning to end. See vx/key.h. */
 #include "key_int.h"
 
+#include "vx/limits.h"
 #include "vx/path.h"
 
 #include <errno.h>
@@ -268,6 +269,10 @@ static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, s
 		r = vx_key_select(k, task, dg, &k->table,
 			vx_key_own(k, t->project, t->decl->dialect == VX_DIALECT_TURBO), chosen,
 			&k->a, &empty);
+	if (r == -EOVERFLOW)
+		return vx_err_set(err, r,
+			"%s: its inputs and outputs take more than %u steps to match with the files there are (write fewer globs, or simpler ones)",
+			t->id, VX_MAX_GLOB_STEPS);
 	if (r == 0)
 		r = vx_key_walk_turbo(k, task, dg, &k->a, chosen, err);
 	if (r < 0)

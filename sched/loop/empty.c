@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAY_AT_MOST 8U /* lines */
+#define SAY_AT_MOST 8U    /* lines */
+#define LOOK_AT_MOST 200U /* entries: each look walks the disk */
 
 struct said {
 	const char *glob;
@@ -16,12 +17,17 @@ struct said {
 
 struct saying {
 	struct said *v;
-	uint32_t n, cap;
+	uint32_t n, cap, looks, not_looked;
 	struct vx_map by_entry;
 };
 
 static void note(struct loop *l, struct saying *s, uint32_t task, bool workspace, const char *glob)
 {
+	if (s->looks == LOOK_AT_MOST) {
+		s->not_looked++;
+		return;
+	}
+	s->looks++;
 	struct said x = {.glob = glob,
 		.workspace = workspace,
 		.why = vx_key_why_empty(l->keyer, task, workspace, glob),
@@ -99,6 +105,10 @@ void loop_say_empty(struct loop *l)
 	if (s.n > SAY_AT_MOST)
 		vx_report_warn(l->report, "vx run: and %u more entries of inputs select no file",
 			s.n - SAY_AT_MOST);
+	if (s.not_looked)
+		vx_report_warn(l->report,
+			"vx run: %u more entries of inputs matched nothing, and were not looked into",
+			s.not_looked);
 	vx_map_free(&s.by_entry);
 	free(s.v);
 }

@@ -3,6 +3,7 @@
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/json.h"
+#include "vx/limits.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,6 +20,13 @@ static const char *dup_str(struct vx_arena *a, const struct vx_json *v)
 static int wrong(const char *where, const char *field, const char *expected, struct vx_err *err)
 {
 	return vx_err_set(err, -EINVAL, "%s: %s must be %s", where, field, expected);
+}
+
+static int too_many(
+	const char *where, const char *field, size_t n, uint32_t limit, struct vx_err *err)
+{
+	return vx_err_set(err, -E2BIG, "%s: %s has %zu entries, more than the limit of %u", where,
+		field, n, limit);
 }
 
 /* An optional string member. */
@@ -47,6 +55,8 @@ static int take_scripts(const struct vx_json *o, const char *where, struct vx_ar
 		return 0;
 	if (vx_json_type(s) != VX_JSON_OBJECT)
 		return wrong(where, "scripts", "an object of strings", err);
+	if (vx_json_len(s) > VX_MAX_MEMBERS)
+		return too_many(where, "scripts", vx_json_len(s), VX_MAX_MEMBERS, err);
 	struct vx_kv *kv = vx_arena_array(a, vx_json_len(s), sizeof *kv);
 	uint32_t n = 0;
 	for (struct vx_json_iter it = vx_json_iter(s); vx_json_next(&it);) {
@@ -74,6 +84,8 @@ static int take_deps(const struct vx_json *o, const char *where, struct vx_arena
 		if (sec[i] && vx_json_type(sec[i]) != VX_JSON_OBJECT)
 			return wrong(where, sections[i], "an object of strings", err);
 		max += sec[i] ? vx_json_len(sec[i]) : 0;
+		if (max > VX_MAX_LIST)
+			return too_many(where, sections[i], max, VX_MAX_LIST, err);
 	}
 	struct vx_dep_spec *d = max ? vx_arena_array(a, max, sizeof *d) : NULL;
 	for (int i = 0; i < N_SECTIONS; i++) {
@@ -150,6 +162,8 @@ static int take_workspaces(const struct vx_json *o, const char *where, struct vx
 	if (vx_json_type(w) != VX_JSON_ARRAY)
 		return wrong(where, "workspaces",
 			"an array of patterns, or an object with one in `packages`", err);
+	if (vx_json_len(w) > VX_MAX_LIST)
+		return too_many(where, "workspaces", vx_json_len(w), VX_MAX_LIST, err);
 	for (size_t i = 0; i < vx_json_len(w); i++) {
 		const struct vx_json *s = vx_json_at(w, i);
 		if (vx_json_type(s) != VX_JSON_STRING)

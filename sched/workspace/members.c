@@ -117,6 +117,7 @@ struct walk {
 	const struct vx_member_globs *globs;
 	struct vx_arena *keep, *scratch;
 	struct vx_members *out;
+	uint64_t since; /* steps of matching */
 	struct vx_err *err;
 };
 
@@ -156,6 +157,7 @@ static int note(void *arg, const struct vx_dirent *e)
 static void put(struct states *s, const struct vx_wsglobs *globs, uint32_t g, uint32_t i)
 {
 	for (;;) {
+		vx_wsglob_count(s->n + 1);
 		for (uint32_t k = 0; k < s->n; k++)
 			if (s->v[k].g == g && s->v[k].i == i)
 				return;
@@ -174,6 +176,7 @@ static struct states advance(struct walk *w, const struct states *from, const ch
 	const struct vx_wsglobs *globs = &w->globs->add;
 	uint32_t room = 0;
 
+	vx_wsglob_count(from->n);
 	for (uint32_t k = 0; k < from->n; k++)
 		room += globs->v[from->v[k].g].n + 1;
 	struct states to = {vx_arena_array(w->scratch, room, sizeof(struct state)), 0};
@@ -241,6 +244,13 @@ static int visit(struct walk *w, const char *path, const struct states *at, bool
 {
 	struct listing l = {.w = w};
 	bool accepted = false;
+
+	if (vx_wsglob_steps() - w->since > VX_MAX_GLOB_STEPS) {
+		vx_err_set(w->err, -E2BIG,
+			"the patterns of the workspace take more than %u steps to match with its directories (at %s/%s)",
+			VX_MAX_GLOB_STEPS, w->root->path, path);
+		return vx_err_fix(w->err, "write fewer patterns, or simpler ones");
+	}
 
 	for (uint32_t k = 0; k < at->n; k++) {
 		bool end = at->v[k].i == w->globs->add.v[at->v[k].g].n;
@@ -369,7 +379,7 @@ static void settle_links(struct walk *w)
 int vx_members_list(const struct vx_base_dir *root, const struct vx_member_globs *g,
 	struct vx_arena *keep, struct vx_arena *scratch, struct vx_members *ret, struct vx_err *err)
 {
-	struct walk w = {root, g, keep, scratch, ret, err};
+	struct walk w = {root, g, keep, scratch, ret, vx_wsglob_steps(), err};
 	uint32_t room = 1;
 
 	*ret = (struct vx_members){0};

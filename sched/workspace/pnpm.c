@@ -10,27 +10,114 @@
 #include <string.h>
 #include <yaml.h>
 
+static int not_yaml(const yaml_parser_t *p, const char *where, struct vx_err *err)
+{
+	return vx_err_set(err, -EINVAL, "%s: line %zu, column %zu: %s%s%s", where,
+		p->problem_mark.line + 1, p->problem_mark.column + 1,
+		p->problem ? p->problem : "not YAML", p->context ? ", " : "",
+		p->context ? p->context : "");
+}
+
+static int too_much(
+	const char *where, size_t line, uint32_t limit, const char *what, struct vx_err *err)
+{
+	vx_err_set(err, -E2BIG, "%s: line %zu: more than %u %s", where, line, limit, what);
+	return vx_err_fix(err, "no package manager writes such a file: see what has made it");
+}
+
+/* Directives are all read in one step, and each is compared with those before it. */
+static int check_directives(const char *text, size_t n, const char *where, struct vx_err *err)
+{
+	uint32_t count = 0;
+	size_t line = 1;
+
+	for (const char *p = text, *end = text + n; p && p < end; line++) {
+		if (*p == '%' && ++count > VX_MAX_YAML_DIRECTIVES)
+			return too_much(where, line, VX_MAX_YAML_DIRECTIVES, "directives", err);
+		p = memchr(p, '\n', (size_t)(end - p));
+		p += p != NULL;
+	}
+	return 0;
+}
+
+struct amount {
+	uint32_t depth, nodes, anchors;
+};
+
+/* One event against the limits; *ret_end: the document that counts is over. */
+static int count_event(struct amount *a, const yaml_event_t *e, const char *where, bool *ret_end,
+	struct vx_err *err)
+{
+	size_t line = e->start_mark.line + 1;
+	const yaml_char_t *anchor =
+		e->type == YAML_SCALAR_EVENT           ? e->data.scalar.anchor
+		: e->type == YAML_SEQUENCE_START_EVENT ? e->data.sequence_start.anchor
+		: e->type == YAML_MAPPING_START_EVENT  ? e->data.mapping_start.anchor
+						       : NULL;
+
+	*ret_end = e->type == YAML_DOCUMENT_END_EVENT || e->type == YAML_STREAM_END_EVENT;
+	a->anchors += anchor != NULL;
+	if (e->type == YAML_SEQUENCE_START_EVENT || e->type == YAML_MAPPING_START_EVENT)
+		a->depth++;
+	if (e->type == YAML_SEQUENCE_END_EVENT || e->type == YAML_MAPPING_END_EVENT)
+		a->depth--;
+	else
+		a->nodes++;
+	if (a->depth > VX_MAX_YAML_DEPTH)
+		return too_much(where, line, VX_MAX_YAML_DEPTH, "levels of nesting", err);
+	if (a->nodes > VX_MAX_YAML_NODES)
+		return too_much(where, line, VX_MAX_YAML_NODES, "values", err);
+	return a->anchors > VX_MAX_YAML_ANCHORS
+		       ? too_much(where, line, VX_MAX_YAML_ANCHORS, "anchors", err)
+		       : 0;
+}
+
+/* libyaml takes time with the square of nesting and of anchors: the document is looked through
+ * event by event before it is loaded, and left at the first limit. */
+static int check_limits(const char *text, size_t n, const char *where, struct vx_err *err)
+{
+	yaml_parser_t p;
+	yaml_event_t e;
+	struct amount a = {0};
+	bool end = false;
+	int r = n > VX_MAX_YAML_BYTES
+			? vx_err_set(err, -EFBIG,
+				  "%s: larger than %u bytes, the most a YAML file may have", where,
+				  VX_MAX_YAML_BYTES)
+			: check_directives(text, n, where, err);
+
+	if (r < 0)
+		return r;
+	if (!yaml_parser_initialize(&p))
+		return vx_err_set(err, -ENOMEM, "%s: out of memory", where);
+	yaml_parser_set_input_string(&p, (const unsigned char *)text, n);
+	while (r == 0 && !end) {
+		if (!yaml_parser_parse(&p, &e)) {
+			r = not_yaml(&p, where, err);
+			break;
+		}
+		r = count_event(&a, &e, where, &end, err);
+		yaml_event_delete(&e);
+	}
+	yaml_parser_delete(&p);
+	return r;
+}
+
 static int load(
 	const char *text, size_t n, const char *where, yaml_document_t *doc, struct vx_err *err)
 {
 	yaml_parser_t p;
+	int r = check_limits(text, n, where, err);
 
-	if (n > VX_MAX_CONFIG_BYTES)
-		return vx_err_set(err, -EFBIG,
-			"%s: larger than %u bytes, the most a configuration file may have", where,
-			VX_MAX_CONFIG_BYTES);
+	if (r < 0)
+		return r;
 	if (!yaml_parser_initialize(&p))
 		return vx_err_set(err, -ENOMEM, "%s: out of memory", where);
 	yaml_parser_set_input_string(&p, (const unsigned char *)text, n);
-	if (yaml_parser_load(&p, doc)) {
-		yaml_parser_delete(&p);
-		return 0;
-	}
-	vx_err_set(err, -EINVAL, "%s: line %zu, column %zu: %s%s%s", where, p.problem_mark.line + 1,
-		p.problem_mark.column + 1, p.problem ? p.problem : "not YAML",
-		p.context ? ", " : "", p.context ? p.context : "");
+	if (!yaml_parser_load(&p, doc))
+		r = not_yaml(&p, where, err);
 	yaml_parser_delete(&p);
-	return -EINVAL;
+	return r;
 }
 
 static const char *scalar(yaml_node_t *n, struct vx_arena *a)

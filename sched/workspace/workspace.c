@@ -170,6 +170,10 @@ struct loader {
 
 static int check_name(struct loader *l, const char *manifest, const char *name)
 {
+	if (strlen(name) > VX_MAX_NAME)
+		return vx_err_set(l->err, -ENAMETOOLONG,
+			"%s: the name \"%.60s...\" is longer than %u bytes", manifest, name,
+			VX_MAX_NAME);
 	if (strchr(name, '#') || strcmp(name, "//") == 0 || *name == ' ' || *name == '!')
 		return vx_err_set(l->err, -EINVAL, "%s: \"%s\" cannot be the name of a project",
 			manifest, name);

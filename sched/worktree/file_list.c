@@ -22,6 +22,8 @@ static int choose(struct vx_source *s, const struct vx_key_memory *memory, struc
 		snprintf(s->why, sizeof s->why, "index");
 		return 0;
 	}
+	if (s->too_much)
+		return vx_err_set(err, -E2BIG, "%s: %s", s->root, why);
 	snprintf(s->why, sizeof s->why, "git: %s", why);
 	return vx_git_open(s, err);
 }

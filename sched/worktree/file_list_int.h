@@ -30,6 +30,7 @@ struct vx_source {
 	struct vx_map tracked;   /* set of tracked paths; git itself only */
 	struct vx_files first;   /* the listing that open made; handed out once */
 	bool first_ready, ahead;
+	bool too_much; /* a limit was reached: git itself, which has none, is not asked either */
 	struct vx_own *own; /* NULL: git itself */
 	struct vx_wtmem *memory;
 	const struct vx_key_memory *keep; /* where the memory lives; NULL nowhere */

@@ -215,8 +215,9 @@ static int open_main(struct vx_source *s, struct vx_own *o, char *why, size_t ca
 }
 
 /* It is left to git itself. */
-static int give_up(struct vx_source *s)
+static int give_up(struct vx_source *s, int error)
 {
+	s->too_much = error == -E2BIG;
 	vx_files_free(&s->first);
 	vx_own_close(s->own);
 	s->own = NULL;
@@ -231,7 +232,8 @@ int vx_own_open(struct vx_source *s, char *why, size_t cap)
 	pthread_mutex_init(&o->lock, NULL);
 	s->own = o;
 	snprintf(why, cap, "the repository cannot be read");
-	return open_main(s, o, why, cap) ? give_up(s) : 0;
+	int r = open_main(s, o, why, cap);
+	return r ? give_up(s, r) : 0;
 }
 
 int vx_own_list_first(struct vx_source *s, char *why, size_t cap)
@@ -246,9 +248,10 @@ int vx_own_list_first(struct vx_source *s, char *why, size_t cap)
 		.memory = s->memory,
 		.writer = o->writer,
 		.ret_attr_places = &o->attr_places};
-	if (list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a, &s->first,
-		    why, cap))
-		return give_up(s);
+	int r = list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a,
+		&s->first, why, cap);
+	if (r)
+		return give_up(s, r);
 	vx_files_sort_unique(&s->first);
 	s->first_ready = true;
 	for (uint32_t i = 0; i < o->n; i++)

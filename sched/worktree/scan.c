@@ -63,6 +63,7 @@ struct worker {
 	struct listed *dirs;
 	uint32_t n_dirs, cap_dirs;
 	uint64_t attr_places;
+	struct vx_ignore_budget budget;
 	bool not_all;  /* a directory is not among them */
 	uint32_t hint; /* the entry of the index that probably comes next */
 	struct vx_listing list;
@@ -85,6 +86,16 @@ static int fail(struct scan *s, int error, const char *what, const char *path)
 	}
 	pthread_mutex_unlock(&s->lock);
 	return error;
+}
+
+/* git would take as long: it is not asked. */
+static int too_much(struct worker *w, const char *path)
+{
+	char what[160];
+	snprintf(what, sizeof what,
+		"takes the rules of .gitignore and .gitattributes past %u steps (write fewer patterns, or simpler ones)",
+		VX_MAX_IGNORE_STEPS);
+	return fail(w->s, -E2BIG, what, path);
 }
 
 static void push(struct scan *s, const struct job *j)
@@ -263,6 +274,8 @@ static int on_name(struct worker *w, const struct job *j, const struct name *n, 
 	if (len + 1 >= sizeof w->path)
 		return fail(w->s, -ENAMETOOLONG, "has a name below it that is too long", j->path);
 	memcpy(w->path + base_at, n->s, n->len + 1);
+	if (vx_ignore_spent(&w->budget, 1))
+		return too_much(w, w->path);
 	const char *at = dir_fd == w->s->repo->top_fd ? w->path : n->s;
 	unsigned char type = n->type;
 	if (type == DT_UNKNOWN) {
@@ -449,8 +462,10 @@ static void *work(void *p)
 {
 	struct worker *w = p;
 	struct job j;
+	vx_ignore_begin(&w->budget);
 	while (pop(w->s, &j)) {
-		run_job(w, &j);
+		if (run_job(w, &j) == 0 && vx_ignore_spent(&w->budget, 0))
+			(void)too_much(w, j.path);
 		job_done(w->s);
 	}
 	return NULL;
@@ -609,6 +624,7 @@ int vx_scan(const struct vx_repo *r, const char *dir, const struct vx_scan_opts 
 		w[i].s = &s;
 		w[i].a = i ? &o->extra[i - 1] : a;
 	}
+	vx_ignore_begin(&w[0].budget);
 	descend(&w[0], dir);
 	if (!s.error)
 		work_all(w, n);
@@ -647,6 +663,7 @@ int vx_scan_ignored(const struct vx_repo *r, const char *path, bool *ret, char *
 	pthread_cond_init(&s.wake, NULL);
 	w->s = &s;
 	w->a = &a;
+	vx_ignore_begin(&w->budget);
 	int res = 0;
 	for (const char *p = path; *p && res == 0 && !j.ignored;) {
 		const char *slash = strchrnul(p, '/');
@@ -663,6 +680,8 @@ int vx_scan_ignored(const struct vx_repo *r, const char *path, bool *ret, char *
 		j.len = (uint32_t)(slash - path);
 		p = *slash ? slash + 1 : slash;
 	}
+	if (res == 0 && vx_ignore_spent(&w->budget, 1))
+		res = too_much(w, path);
 	if (res == 0)
 		*ret = j.ignored;
 	free(w);

@@ -17,6 +17,7 @@ struct scan {
 	const char *where;
 	struct vx_buf *clean;
 	struct vx_err *err;
+	uint32_t n_values;
 	char nest[VX_MAX_JSON_DEPTH]; /* '{' or '[', from the outside */
 	int depth;
 	/* With VX_JSON_UNIQUE the names of every object that is open, those of the innermost
@@ -80,6 +81,15 @@ static int not_json(struct scan *s, const char *at, const char *what, const char
 	if (fix)
 		vx_err_fix(s->err, "%s", fix);
 	return r;
+}
+
+/* A value or a member's name begins. */
+static int count_value(struct scan *s)
+{
+	if (++s->n_values <= VX_MAX_JSON_VALUES)
+		return 0;
+	return vx_err_set(s->err, -E2BIG, "%s: more than %u values, the most a document may have",
+		s->where, VX_MAX_JSON_VALUES);
 }
 
 static int comment(struct scan *s)
@@ -400,6 +410,8 @@ static int values(struct scan *s)
 	for (;;) {
 		int r = blanks(s);
 
+		if (r == 0)
+			r = count_value(s);
 		if (r == 0 && s->depth && s->nest[s->depth - 1] == '{') {
 			r = member_name(s);
 			if (r == 0)
