@@ -25,6 +25,9 @@ enum vx_dialect { VX_DIALECT_VX, VX_DIALECT_TURBO };
 
 struct vx_exec_decl {
 	const char *command;
+	/* The command is the package script of this name, run as the package manager runs it; `pre`
+	 * and `post` are the scripts that it runs before and after. NULL: none. */
+	const char *script, *pre, *post;
 	struct vx_strs pass_through; /* names; under turbo with `*` and `!` */
 	const struct vx_kv *define;
 	uint32_t n_define;
@@ -121,9 +124,21 @@ enum vx_dir_files {
 	VX_HAS_NPM_LOCK = 131072, /* package-lock.json or npm-shrinkwrap.json */
 	VX_HAS_YARNRC_YML = 262144,
 	VX_HAS_NPMRC = 524288,
+	VX_HAS_PNP = 1048576, /* .pnp.cjs or .pnp.js */
 };
 
 enum vx_ws_kind { VX_WS_SINGLE, VX_WS_NPM, VX_WS_YARN, VX_WS_PNPM, VX_WS_BUN };
+
+/* The package manager whose way of running scripts counts. */
+enum vx_pm { VX_PM_NPM, VX_PM_YARN_1, VX_PM_YARN, VX_PM_PNPM, VX_PM_BUN };
+
+struct vx_manager {
+	enum vx_pm pm;
+	const char *version; /* of `packageManager`; NULL when it does not say */
+	bool runs_around;    /* pre and post scripts */
+	bool pnp;            /* Plug'n'Play: scripts find nothing unless Yarn runs them */
+	const char *shell;   /* script-shell; NULL: sh */
+};
 
 struct vx_ws_settings {
 	const char *concurrency; /* "4", "50%"; NULL not given */
@@ -152,6 +167,7 @@ struct vx_workspace {
 	uint32_t n_root_scripts;
 	struct vx_map by_name; /* name -> project; "//" too when there is a root project */
 	struct vx_map by_dir;  /* directory -> project */
+	struct vx_manager manager;
 	struct vx_ws_settings settings;
 	struct vx_strs warnings; /* one line each, said once at the start of a run */
 };

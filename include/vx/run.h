@@ -82,6 +82,9 @@ bool vx_run_unchanged(const struct vx_run_opts *o, struct vx_plan *p);
 /* The exit code (0, 1, 128 + n), or -errno with err set when the run could not begin. */
 int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err);
 
+/* Can the scripts that the plan would run be run at all (Plug'n'Play without Yarn)? */
+int vx_run_check_scripts(const struct vx_plan *p, struct vx_err *err);
+
 struct vx_json;
 struct vx_keyer;
 struct vx_store;

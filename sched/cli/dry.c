@@ -208,7 +208,11 @@ static void print_text(struct dry *d)
 		vx_text_printf(&b, "%-11s %s%s%s%s\n", status_words[d->status[g->topo[i]]], t->id,
 			t->requested ? "" : "  (needed)", reason ? "  because " : "",
 			reason ? reason : "");
-		vx_text_printf(&b, "            %s\n", t->decl->exec.command);
+		const struct vx_exec_decl *x = &t->decl->exec;
+		const char *const lines[] = {x->pre, x->command, x->post};
+		for (size_t k = 0; k < VX_ARRAY_LEN(lines); k++)
+			if (lines[k])
+				vx_text_printf(&b, "            %s\n", lines[k]);
 	}
 	if (!g->n_tasks)
 		vx_buf_adds(&b, "nothing to run\n");

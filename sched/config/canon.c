@@ -127,6 +127,9 @@ static void put_exec(struct vx_buf *b, const struct vx_exec_decl *e)
 	key(b, "exec");
 	vx_buf_addc(b, '{');
 	str(b, "command", e->command);
+	str(b, "script", e->script);
+	str(b, "pre", e->pre);
+	str(b, "post", e->post);
 	variables(b, "passThrough", e->pass_through);
 	if (e->n_define) {
 		key(b, "define");

@@ -194,3 +194,29 @@ const char *cfg_script(const struct vx_project *p, const char *name)
 			return p->scripts[i].value;
 	return NULL;
 }
+
+/* pnpm leaves out what the script seems to call itself. */
+static const char *around(const struct vx_manager *m, const struct vx_project *p,
+	const char *prefix, const char *name, const char *command)
+{
+	size_t n = strlen(prefix);
+
+	for (uint32_t i = 0; m->runs_around && i < p->n_scripts; i++) {
+		const struct vx_kv *s = &p->scripts[i];
+		if (strncmp(s->name, prefix, n) != 0 || strcmp(s->name + n, name) != 0)
+			continue;
+		if (m->pm == VX_PM_PNPM && strstr(command, s->name))
+			return NULL;
+		return s->value[strspn(s->value, " \t\r\n")] ? s->value : NULL;
+	}
+	return NULL;
+}
+
+void cfg_use_script(const struct vx_manager *m, const struct vx_project *p, const char *name,
+	struct vx_arena *a, struct vx_exec_decl *e)
+{
+	e->command = cfg_script(p, name);
+	e->script = vx_arena_strdup(a, name);
+	e->pre = around(m, p, "pre", name, e->command);
+	e->post = around(m, p, "post", name, e->command);
+}

@@ -52,10 +52,17 @@ struct vx_buf;
 int cfg_read(const struct vx_base_dir *root, const char *rel, struct vx_buf *b, struct vx_err *err);
 
 /* task.c: one task from its own declaration and the workspace default of its name (either may be
- * NULL). `script` is what runs when the default applies and names no command. Rules that one task
- * can break alone are checked here. */
+ * NULL). Where the default applies and names no command, the project's script of the task's name is
+ * the command. Rules that one task can break alone are checked here. */
+struct cfg_scripts {
+	const struct vx_project *project;
+	const struct vx_manager *manager;
+};
 int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback,
-	const char *script, struct vx_task_decl *ret);
+	const struct cfg_scripts *scripts, struct vx_task_decl *ret);
+/* The script that such a task runs; NULL: none. */
+const char *cfg_task_script(
+	const struct vx_json *own, const struct vx_json *fallback, const char *task);
 /* The fields of a resolved task, without defaults, rules or canonical form; members that it does
  * not know are let pass. */
 int cfg_task_fields(const struct cfg *c, const struct vx_json *task, struct vx_task_decl *ret);
@@ -80,5 +87,9 @@ int cfg_ws_settings(const struct cfg *c, const struct vx_json *v, struct vx_work
 
 /* The command of a project's script; NULL when it has none of that name. */
 const char *cfg_script(const struct vx_project *p, const char *name);
+/* Makes the script `name`, which the project has, the command, with what the package manager runs
+ * around it. */
+void cfg_use_script(const struct vx_manager *m, const struct vx_project *p, const char *name,
+	struct vx_arena *a, struct vx_exec_decl *e);
 
 #endif

@@ -99,16 +99,37 @@ struct decls {
 	uint32_t n;
 };
 
-static int add_task(struct loader *l, const struct cfg *c, const struct vx_json *own,
-	const struct vx_json *fallback, const char *script, struct decls *out)
+/* A script and what runs around it, to a text by which declarations are told apart. */
+static void put_scripts(struct vx_buf *b, const struct vx_project *p, const char *name)
 {
-	const char *const words[] = {c->source ? c->source : c->file, c->task, script ? script : "",
-		script ? "script" : "", c->source ? "own" : ""};
+	static const char *const prefixes[] = {"", "pre", "post"};
+
+	for (size_t k = 0; k < VX_ARRAY_LEN(prefixes); k++) {
+		const char *text = NULL;
+		size_t n = strlen(prefixes[k]);
+		for (uint32_t i = 0; i < p->n_scripts && !text; i++)
+			if (vx_starts_with(p->scripts[i].name, prefixes[k]) &&
+				strcmp(p->scripts[i].name + n, name) == 0)
+				text = p->scripts[i].value;
+		vx_buf_addc(b, text ? 's' : '-');
+		vx_buf_add(b, text ? text : "", text ? strlen(text) + 1 : 1);
+	}
+}
+
+static int add_task(struct loader *l, const struct cfg *c, const struct vx_json *own,
+	const struct vx_json *fallback, const struct vx_project *p, struct decls *out)
+{
+	const char *const words[] = {
+		c->source ? c->source : c->file, c->task, c->source ? "own" : ""};
+	const struct cfg_scripts scripts = {p, &l->ws->manager};
+	const char *script = cfg_task_script(own, fallback, c->task);
 
 	vx_buf_clear(&l->said);
 	vx_buf_add(&l->said, &fallback, sizeof fallback);
 	for (size_t i = 0; i < VX_ARRAY_LEN(words); i++)
 		vx_buf_add(&l->said, words[i], strlen(words[i]) + 1);
+	if (script)
+		put_scripts(&l->said, p, script);
 	if (own)
 		vx_json_write(own, false, &l->said);
 	uint32_t k =
@@ -118,7 +139,7 @@ static int add_task(struct loader *l, const struct cfg *c, const struct vx_json 
 		return 0;
 	}
 	struct vx_task_decl *t = vx_arena_alloc(l->a, sizeof *t);
-	int r = cfg_task(c, own, fallback, script, t);
+	int r = cfg_task(c, own, fallback, &scripts, t);
 	if (r < 0)
 		return r;
 	out->v[out->n++] = t;
@@ -148,8 +169,8 @@ static int own_tasks(struct loader *l, struct cfg *c, const struct vx_project *p
 		c->task = vx_arena_strdup(l->a, it.key);
 		if (!it.val)
 			return cfg_fail(c, NULL, "the task must be an object, not null");
-		r = add_task(l, c, it.val, l->defaults ? vx_json_get(l->defaults, it.key) : NULL,
-			cfg_script(p, it.key), out);
+		r = add_task(l, c, it.val, l->defaults ? vx_json_get(l->defaults, it.key) : NULL, p,
+			out);
 		if (r < 0)
 			return r;
 	}
@@ -165,11 +186,10 @@ static int default_tasks(
 	if (!l->defaults)
 		return 0;
 	for (struct vx_json_iter it = vx_json_iter(l->defaults); vx_json_next(&it);) {
-		const char *script = cfg_script(p, it.key);
-		if (!script || (own && vx_json_has(own, it.key)))
+		if (!cfg_script(p, it.key) || (own && vx_json_has(own, it.key)))
 			continue;
 		c.task = vx_arena_strdup(l->a, it.key);
-		int r = add_task(l, &c, NULL, it.val, script, out);
+		int r = add_task(l, &c, NULL, it.val, p, out);
 		if (r < 0)
 			return r;
 	}
@@ -229,21 +249,24 @@ static int one_config(struct loader *l, const struct vx_project *p)
 	return 0;
 }
 
-/* Everything that the outcome for p depends on: the file's text, and for each default the script
- * that would run. */
+/* Everything that the outcome for p depends on: the file's text, for each default the scripts that
+ * would run, and all of them where the file may name some. */
 static void fingerprint(struct loader *l, const struct vx_project *p, uint32_t config_bit)
 {
 	vx_buf_clear(&l->print);
 	vx_buf_add(&l->print, &config_bit, sizeof config_bit);
 	if (l->defaults)
 		for (struct vx_json_iter it = vx_json_iter(l->defaults); vx_json_next(&it);) {
-			const char *script = cfg_script(p, it.key);
-			vx_buf_addc(&l->print, script ? 's' : '-');
-			vx_buf_add(
-				&l->print, script ? script : "", script ? strlen(script) + 1 : 1);
+			put_scripts(&l->print, p, it.key);
+			put_scripts(&l->print, p, cfg_task_script(NULL, it.val, it.key));
 		}
-	if (config_bit)
-		vx_buf_add(&l->print, l->text.data ? l->text.data : "", l->text.len);
+	if (!config_bit)
+		return;
+	vx_buf_add(&l->print, l->text.data ? l->text.data : "", l->text.len);
+	for (uint32_t i = 0; i < p->n_scripts && strstr(vx_buf_str(&l->text), "\"script\""); i++) {
+		vx_buf_add(&l->print, p->scripts[i].name, strlen(p->scripts[i].name) + 1);
+		vx_buf_add(&l->print, p->scripts[i].value, strlen(p->scripts[i].value) + 1);
+	}
 }
 
 static void remember(struct loader *l, const struct vx_project *p)

@@ -26,14 +26,16 @@ static bool listed(const char *const *names, const char *name)
 	return false;
 }
 
-/* What a package manager runs around other scripts, by itself. */
-static bool is_hook(const struct vx_project *p, const char *name)
+/* What a package manager runs by itself: around an installation, or around other scripts. */
+static bool is_hook(const struct vx_manager *m, const struct vx_project *p, const char *name)
 {
 	static const char *const alone[] = {"prepare", "install", "preinstall", "postinstall",
 		"prepublish", "prepublishOnly", "prepack", "postpack", "dependencies", NULL};
 
-	return listed(alone, name) || (vx_starts_with(name, "pre") && cfg_script(p, name + 3)) ||
-	       (vx_starts_with(name, "post") && cfg_script(p, name + 4));
+	return listed(alone, name) ||
+	       (m->runs_around &&
+		       ((vx_starts_with(name, "pre") && cfg_script(p, name + 3)) ||
+			       (vx_starts_with(name, "post") && cfg_script(p, name + 4))));
 }
 
 static bool can_name_a_task(const char *name)
@@ -64,7 +66,7 @@ uint32_t vx_init_from_scripts(const struct vx_workspace *ws, const struct vx_pro
 	(void)a;
 	for (uint32_t i = 0; i < p->n_scripts; i++) {
 		const char *name = p->scripts[i].name, *command = p->scripts[i].value;
-		if (is_hook(p, name) || !can_name_a_task(name) ||
+		if (is_hook(&ws->manager, p, name) || !can_name_a_task(name) ||
 			command[strspn(command, " \t\r\n")] == '\0')
 			continue;
 		struct vx_json *t = vx_json_object(), *exec = vx_json_object();
@@ -76,7 +78,7 @@ uint32_t vx_init_from_scripts(const struct vx_workspace *ws, const struct vx_pro
 			vx_json_add(d, vx_json_new_str("^build"));
 			vx_json_set(t, "dependsOn", d);
 		}
-		vx_json_set(exec, "command", vx_json_new_str(command));
+		vx_json_set(exec, "script", vx_json_new_str(name));
 		if (listed(servers, name))
 			vx_json_set(exec, "persistent", vx_json_object());
 		vx_json_set(t, "exec", exec);
@@ -195,6 +197,8 @@ static struct vx_json *task_from_turbo(const struct vx_workspace *ws, const stru
 			vx_arena_printf(a,
 				"%s#%s: \"with\" has no counterpart; name the tasks together",
 				p->name, t.name));
+	if (t.exec.script)
+		t.exec.command = NULL; /* the name alone is written */
 	t.dialect = VX_DIALECT_VX;
 	t.source = NULL;
 	t.in_project = false;

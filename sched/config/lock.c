@@ -85,6 +85,8 @@ static struct vx_json *exec_json(const struct vx_exec_decl *e)
 		       *res = vx_json_object();
 
 	put_str(o, "command", e->command);
+	if (!e->command)
+		put_str(o, "script", e->script); /* a vx.json names it alone */
 	put_strs(env, "passThrough", e->pass_through, false);
 	for (uint32_t i = 0; i < e->n_define; i++)
 		put_str(define, e->define[i].name, e->define[i].value);
@@ -139,6 +141,13 @@ struct vx_json *lock_task_json(const struct vx_task_decl *t)
 		vx_json_set(o, "exec", exec_json(&t->exec));
 	if (t->has_cache)
 		vx_json_set(o, "cache", cache_json(&t->cache));
+	if (t->exec.script && t->exec.command) {
+		struct vx_json *s = vx_json_object();
+		put_str(s, "name", t->exec.script);
+		put_str(s, "pre", t->exec.pre);
+		put_str(s, "post", t->exec.post);
+		vx_json_set(o, "script", s);
+	}
 	put_str(o, "source", t->source);
 	put_flag(o, "inProject", t->in_project);
 	if (t->dialect == VX_DIALECT_TURBO) {
@@ -177,6 +186,17 @@ static struct vx_json *settings_json(const struct vx_ws_settings *s)
 	return o;
 }
 
+static struct vx_json *manager_json(const struct vx_manager *m)
+{
+	struct vx_json *o = vx_json_object();
+
+	put_str(o, "name", lock_pm_names[m->pm]);
+	put_str(o, "version", m->version);
+	put_flag(o, "plugAndPlay", m->pnp);
+	put_str(o, "scriptShell", m->shell);
+	return o;
+}
+
 static struct vx_json *project_json(const struct vx_workspace *ws, const struct vx_project *p)
 {
 	struct vx_json *o = vx_json_object(), *deps = vx_json_array(), *tasks = vx_json_object();
@@ -200,6 +220,7 @@ void vx_lock_write(const struct vx_workspace *ws, struct vx_buf *out)
 
 	vx_json_set(o, "lockVersion", vx_json_new_int(VX_LOCK_VERSION));
 	vx_json_set(o, "workspace", vx_json_new_str(lock_kind_names[ws->kind]));
+	vx_json_set(o, "manager", manager_json(&ws->manager));
 	vx_json_set(o, "settings", settings_json(&ws->settings));
 	if (ws->settings.turbo) {
 		struct vx_json *t = vx_json_object();

@@ -16,6 +16,8 @@
 
 const char *const lock_kind_names[LOCK_KINDS] = {"single", "npm", "yarn", "pnpm", "bun"};
 
+const char *const lock_pm_names[LOCK_PMS] = {"npm", "yarn@1", "yarn", "pnpm", "bun"};
+
 struct reader {
 	struct cfg c;
 	struct vx_workspace ws;
@@ -65,10 +67,40 @@ static int read_turbo(struct reader *r, const struct vx_json *v, struct vx_task_
 		      : e;
 }
 
+static int read_script(struct reader *r, const struct vx_json *v, struct vx_exec_decl *x)
+{
+	int e = cfg_str(&r->c, vx_json_get(v, "name"), "script.name", &x->script);
+
+	if (e == 0)
+		e = cfg_str(&r->c, vx_json_get(v, "pre"), "script.pre", &x->pre);
+	return e == 0 ? cfg_str(&r->c, vx_json_get(v, "post"), "script.post", &x->post) : e;
+}
+
+static int read_manager(struct reader *r, const struct vx_json *v, struct vx_manager *m)
+{
+	const char *name = vx_json_str(vx_json_get(v, "name"));
+	int k = 0;
+
+	while (k < LOCK_PMS && !vx_streq(name, lock_pm_names[k]))
+		k++;
+	if (k == LOCK_PMS)
+		return broken(r, "it names no package manager");
+	m->pm = (enum vx_pm)k;
+	int e = cfg_str(&r->c, vx_json_get(v, "version"), "manager.version", &m->version);
+	if (e == 0)
+		e = cfg_bool(&r->c, vx_json_get(v, "plugAndPlay"), "manager.plugAndPlay", &m->pnp);
+	return e == 0 ? cfg_str(&r->c, vx_json_get(v, "scriptShell"), "manager.scriptShell",
+				&m->shell)
+		      : e;
+}
+
 static int read_task(struct reader *r, const struct vx_json *v, struct vx_task_decl *t)
 {
-	const struct vx_json *turbo = vx_json_get(v, "turbo");
+	const struct vx_json *turbo = vx_json_get(v, "turbo"), *script = vx_json_get(v, "script");
 	int e = cfg_task_fields(&r->c, v, t);
+
+	if (e == 0 && script)
+		e = read_script(r, script, &t->exec);
 
 	if (e == 0)
 		e = cfg_str(&r->c, vx_json_get(v, "source"), "source", &t->source);
@@ -203,7 +235,9 @@ static int read_all(struct reader *r, const struct vx_json *v)
 			r->ws.kind = (enum vx_ws_kind)k;
 	r->ws.settings = (struct vx_ws_settings){
 		.timeout_ms = -1, .exclusive_outputs = true, .upfront_keys = true};
-	e = cfg_ws_settings(&r->c, vx_json_get(v, "settings"), &r->ws, &tasks);
+	e = read_manager(r, vx_json_get(v, "manager"), &r->ws.manager);
+	if (e == 0)
+		e = cfg_ws_settings(&r->c, vx_json_get(v, "settings"), &r->ws, &tasks);
 	if (e == 0 && vx_json_get(v, "turbo"))
 		e = read_turbo_settings(r, vx_json_get(v, "turbo"));
 	r->ws.projects = vx_arena_array(r->c.a, vx_json_len(projects) + 1, sizeof *r->ws.projects);

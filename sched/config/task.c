@@ -9,8 +9,8 @@
 #include <string.h>
 
 static const char *const task_keys[] = {"description", "dependsOn", "exec", "cache", NULL};
-static const char *const exec_keys[] = {"command", "env", "timeout", "retries", "persistent",
-	"interactive", "resources", "sandbox", NULL};
+static const char *const exec_keys[] = {"command", "script", "env", "timeout", "retries",
+	"persistent", "interactive", "resources", "sandbox", NULL};
 static const char *const env_keys[] = {"passThrough", "define", "secret", NULL};
 static const char *const persistent_keys[] = {"readyWhen", NULL};
 static const char *const resource_keys[] = {"cpus", "memory", "exclusive", NULL};
@@ -122,6 +122,24 @@ static int take_resources(const struct cfg *c, const struct vx_json *v, struct v
 	return r;
 }
 
+/* A command, or the name of a script. Who gives one of the two takes the other's default away. */
+static int take_command(const struct cfg *c, const struct vx_json *own,
+	const struct vx_json *fallback, struct vx_exec_decl *e)
+{
+	bool mine = vx_json_get(own, "command") || vx_json_get(own, "script");
+	const struct vx_json *command = mine ? vx_json_get(own, "command")
+					     : cfg_pick(own, fallback, "command"),
+			     *script = mine ? vx_json_get(own, "script")
+					    : cfg_pick(own, fallback, "script");
+
+	if (command && script) {
+		cfg_fail(c, "exec", "has both a command and a script");
+		return vx_err_fix(c->err, "keep one of them");
+	}
+	int r = cfg_str(c, command, "exec.command", &e->command);
+	return r == 0 ? cfg_str(c, script, "exec.script", &e->script) : r;
+}
+
 static int take_exec(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback,
 	struct vx_exec_decl *e)
 {
@@ -133,7 +151,7 @@ static int take_exec(const struct cfg *c, const struct vx_json *own, const struc
 			return r;
 	}
 #define PICK(key) cfg_pick(own, fallback, key)
-	int r = cfg_str(c, PICK("command"), "exec.command", &e->command);
+	int r = take_command(c, own, fallback, e);
 	if (r == 0)
 		r = take_env(c, PICK("env"), e);
 	if (r == 0)
@@ -249,17 +267,46 @@ int cfg_task_shape(const struct cfg *c, const struct vx_json *task, const char *
 	return r;
 }
 
-/* The script runs where the workspace default applies and names no command itself. */
-static void apply_script(const struct vx_json *fallback, const char *script, struct vx_task_decl *t)
+const char *cfg_task_script(
+	const struct vx_json *own, const struct vx_json *fallback, const char *task)
 {
-	if (!fallback || !script || t->exec.command)
-		return;
+	const struct vx_json *mine = vx_json_get(own, "exec"),
+			     *theirs = vx_json_get(fallback, "exec");
+	const char *name = vx_json_str(vx_json_get(mine, "script"));
+
+	if (!name && !vx_json_get(mine, "command"))
+		name = vx_json_str(vx_json_get(theirs, "script"));
+	return name ? name : fallback ? task : NULL;
+}
+
+/* The script that is named, or the one of the task's name where the workspace default applies and
+ * names no command itself. */
+static int apply_script(const struct cfg *c, const struct vx_json *fallback,
+	const struct cfg_scripts *s, struct vx_task_decl *t)
+{
+	const char *name = t->exec.script;
+
+	if (!s || (!name && (!fallback || t->exec.command)))
+		return 0;
+	if (!name && !cfg_script(s->project, c->task))
+		return 0;
+	if (name && !cfg_script(s->project, name)) {
+		struct vx_strlist there = {0};
+		for (uint32_t i = 0; i < s->project->n_scripts; i++)
+			vx_strlist_add(&there, c->a, s->project->scripts[i].name);
+		const char *near = vx_nearest(name, vx_strlist_done(&there));
+		cfg_fail(c, "exec.script", "names \"%.100s\", which is no script of %s", name,
+			s->project->manifest);
+		return near ? vx_err_fix(c->err, "did you mean \"%s\"?", near)
+			    : vx_err_fix(c->err, "add it to \"scripts\" there");
+	}
 	t->has_exec = true;
-	t->exec.command = script;
+	cfg_use_script(s->manager, s->project, name ? name : c->task, c->a, &t->exec);
+	return 0;
 }
 
 static int take_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback,
-	const char *script, struct vx_task_decl *ret)
+	const struct cfg_scripts *scripts, struct vx_task_decl *ret)
 {
 	struct vx_task_decl t = {.name = c->task,
 		.source = c->source ? c->source : c->file,
@@ -278,10 +325,12 @@ static int take_task(const struct cfg *c, const struct vx_json *own, const struc
 		t.has_exec = true;
 		r = take_exec(c, exec_own, exec_default, &t.exec);
 	}
-	apply_script(fallback, script, &t);
+	if (r == 0)
+		r = apply_script(c, fallback, scripts, &t);
 	if (r == 0 && t.has_exec &&
 		(!t.exec.command || t.exec.command[strspn(t.exec.command, " \t\r\n")] == '\0'))
-		r = cfg_fail(c, "exec.command", t.exec.command ? "is empty" : "is missing");
+		r = cfg_fail(c, t.exec.script ? "exec.script" : "exec.command",
+			t.exec.command ? "is empty" : "is missing");
 	const struct vx_json *cache_own = own ? vx_json_get(own, "cache") : NULL;
 	const struct vx_json *cache_default =
 		fallback && !(own && vx_json_has(own, "cache") && !cache_own)
@@ -307,13 +356,13 @@ int cfg_task_fields(const struct cfg *c, const struct vx_json *task, struct vx_t
 }
 
 int cfg_task(const struct cfg *c, const struct vx_json *own, const struct vx_json *fallback,
-	const char *script, struct vx_task_decl *ret)
+	const struct cfg_scripts *scripts, struct vx_task_decl *ret)
 {
 	struct vx_task_decl t;
 	int r = own ? cfg_object(c, own, NULL, task_keys) : 0;
 
 	if (r == 0)
-		r = take_task(c, own, fallback, script, &t);
+		r = take_task(c, own, fallback, scripts, &t);
 	if (r == 0)
 		r = cfg_rules(c, &t);
 	if (r < 0)

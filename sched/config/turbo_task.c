@@ -320,7 +320,8 @@ int turbo_task(const struct cfg *c, const struct turbo_chain *chain, const struc
 
 	t.source = chain->n ? chain->file[chain->n - 1] : c->file;
 	t.has_exec = script && script[strspn(script, " \t\r\n")];
-	t.exec.command = t.has_exec ? script : NULL;
+	if (t.has_exec)
+		cfg_use_script(&ws->manager, p, c->task, c->a, &t.exec);
 	int r = text(c, chain, "description", &t.description);
 	if (r == 0)
 		r = take_depends(c, chain, &t);

@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 
 /* When one of these fails: copy the new member below, then put the new size here. */
-_Static_assert(sizeof(struct vx_workspace) == 224, "struct vx_workspace has changed");
+_Static_assert(sizeof(struct vx_workspace) == 256, "struct vx_workspace has changed");
 _Static_assert(sizeof(struct vx_project) == 136, "struct vx_project has changed");
-_Static_assert(sizeof(struct vx_task_decl) == 520, "struct vx_task_decl has changed");
-_Static_assert(sizeof(struct vx_exec_decl) == 280, "struct vx_exec_decl has changed");
+_Static_assert(sizeof(struct vx_task_decl) == 544, "struct vx_task_decl has changed");
+_Static_assert(sizeof(struct vx_exec_decl) == 304, "struct vx_exec_decl has changed");
 _Static_assert(sizeof(struct vx_cache_decl) == 144, "struct vx_cache_decl has changed");
 _Static_assert(sizeof(struct vx_sbx_decl) == 176, "struct vx_sbx_decl has changed");
 _Static_assert(sizeof(struct vx_task) == 72, "struct vx_task has changed");
@@ -129,6 +129,9 @@ static void fix_sandbox(struct copier *c, struct vx_sbx_decl *s)
 static void fix_exec(struct copier *c, struct vx_exec_decl *e)
 {
 	e->command = put_str(c, e->command);
+	e->script = put_str(c, e->script);
+	e->pre = put_str(c, e->pre);
+	e->post = put_str(c, e->post);
 	e->pass_through = put_strs(c, e->pass_through);
 	e->define = put_kvs(c, e->define, e->n_define);
 	e->secret = put_strs(c, e->secret);
@@ -203,6 +206,8 @@ static void fix_workspace(struct copier *c, struct vx_workspace *ws)
 		fix_project(c, &ws->projects[i]);
 	ws->root_scripts = put_kvs(c, ws->root_scripts, ws->n_root_scripts);
 	ws->by_name = ws->by_dir = (struct vx_map){0};
+	ws->manager.version = put_str(c, ws->manager.version);
+	ws->manager.shell = put_str(c, ws->manager.shell);
 	s->concurrency = put_str(c, s->concurrency);
 	s->cache_dir = put_str(c, s->cache_dir);
 	s->retention_older_than = put_str(c, s->retention_older_than);

@@ -4,6 +4,7 @@
  *   act.c      carries out the core's decisions  answer.c   turns what the pool and the lanes say
  *              into the core's events
  *   request.c  descriptors: argv, environment, sandbox spec   ending.c   words for how a task ended
+ *   script.c   the same for package scripts
  *
  * One thread. Per-task state is an array parallel to the graph's; a task's phase says who is
  * expected to answer next. */
@@ -100,13 +101,14 @@ struct loop {
 	uint32_t *free_slots, n_free;
 	uint32_t *slot_task; /* what each worker slot runs; VX_MAP_NONE free */
 	enum { ARM_NONE, ARM_ASKED, ARM_OK, ARM_REFUSED } arm;
-	uint32_t *held, n_held;    /* tasks in PH_ARMING */
-	uint32_t timers;           /* tasks with a deadline set */
-	uint32_t n_waiting;        /* restores that wait */
-	struct vx_strs base_env;   /* allowlist, without PATH */
-	struct vx_strs turbo_env;  /* under a turbo.json: what Turborepo lets through besides */
-	const char *path;          /* PATH of vx, or the usual one */
-	const char **project_path; /* "PATH=..." per project, made when first needed */
+	uint32_t *held, n_held;       /* tasks in PH_ARMING */
+	uint32_t timers;              /* tasks with a deadline set */
+	uint32_t n_waiting;           /* restores that wait */
+	struct vx_strs base_env;      /* allowlist, without PATH */
+	struct vx_strs turbo_env;     /* under a turbo.json: what Turborepo lets through besides */
+	const char *path;             /* PATH of vx, or the usual one */
+	const char **project_path;    /* "PATH=..." per project, made when first needed */
+	struct loop_scripts *scripts; /* script.c; made when a script first runs */
 	int signal_fd, lock_fd;
 	int first_signal;
 	bool unchanged; /* nothing was done: an earlier run's word held */
@@ -174,6 +176,18 @@ uint64_t loop_next_deadline(const struct loop *l);
 /* request.c */
 void loop_env_init(struct loop *l);
 int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *ret, struct vx_err *err);
+/* script.c: tasks that are package scripts */
+/* Appends what the package manager sets, "NAME=value"; nothing for other tasks. */
+int loop_script_env(
+	struct loop *l, uint32_t task, const char *cwd, struct vx_strlist *out, struct vx_err *err);
+/* "PATH=..." of a package's scripts */
+const char *loop_script_path(struct loop *l, uint32_t project);
+/* `command` is the script with the words of the command line, `extra` those words. */
+int loop_script_argv(struct loop *l, uint32_t task, const char *command, struct vx_strs extra,
+	struct vx_strs *ret, struct vx_err *err);
+/* May the command be taken apart and executed without its shell? */
+bool loop_script_apart(const struct loop *l, const struct vx_exec_decl *x);
+int vx_run_no_yarn(struct vx_err *err);
 /* exec.timeout, else --timeout, else VX_TASK_TIMEOUT, else the workspace's; 0 none. */
 uint32_t loop_timeout_ms(const struct loop *l, const struct vx_exec_decl *x);
 bool loop_sandboxed(const struct loop *l, uint32_t task);

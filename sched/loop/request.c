@@ -49,8 +49,7 @@ static const char *const allowed[] = {
 };
 
 /* What Turborepo 2.11 lets through besides, in strict mode too and without a part in keys. It lists
- * variables of Windows and macOS as well; they mean nothing here. VX_VENDOR_SWITCH stays out: its
- * name makes it a secret, and its value is a part of other names. */
+ * variables of Windows and macOS as well; they mean nothing here. */
 static const char *const turbo_allowed[] = {"TZ", "HOMEPATH", "HOMEDRIVE", "USERPROFILE",
 	"XDG_RUNTIME_DIR", "XDG_DATA_*", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "COREPACK_*",
 	"LD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "LIBPATH", "LD_PRELOAD",
@@ -59,9 +58,8 @@ static const char *const turbo_allowed[] = {"TZ", "HOMEPATH", "HOMEDRIVE", "USER
 	"COMSPEC", "PATHEXT", "VSCODE_*", "ELECTRON_RUN_AS_NODE", "DOCKER_*", "BUILDKIT_*",
 	"COMPOSE_*", "JB_IDE_*", "JB_INTERPRETER", "_JETBRAINS_TEST_RUNNER_RUN_SCOPE_TYPE",
 	"VERCEL", "VERCEL_*", "NEXT_*", "USE_OUTPUT_FOR_EDGE_FUNCTIONS", "NOW_BUILDER",
-	"VC_MICROFRONTENDS_CONFIG_FILE_NAME", "GITHUB_*", "RUNNER_*", "TURBO_*",
-	"!" VX_VENDOR_SWITCH, "NIX_*", "__NIXOS_*", "pnpm_config_verify_deps_before_run",
-	"NPM_CONFIG_STORE_DIR"};
+	"VC_MICROFRONTENDS_CONFIG_FILE_NAME", "GITHUB_*", "RUNNER_*", "TURBO_*", "NIX_*",
+	"__NIXOS_*", "pnpm_config_verify_deps_before_run", "NPM_CONFIG_STORE_DIR"};
 
 static const char *env_entry(char **env, const char *name)
 {
@@ -80,8 +78,6 @@ void loop_env_init(struct loop *l)
 		if (e)
 			vx_strlist_add(&base, &l->arena, e);
 	}
-	vx_strlist_add(&base, &l->arena,
-		vx_arena_printf(&l->arena, "VX_RUN_WORKSPACE=%s", l->plan->ws.root));
 	l->base_env = vx_strlist_done(&base);
 	if (l->plan->ws.settings.turbo)
 		l->turbo_env =
@@ -133,17 +129,17 @@ static void pass(struct loop *l, struct env *e, struct vx_strs names, enum vx_di
 		env_set(e, picked.v[i]);
 }
 
-static struct vx_strs environment(struct loop *l, uint32_t task, const char *cwd)
+/* PATH, PWD and what is ours come behind what is let through, which may be everything. */
+static int environment(
+	struct loop *l, uint32_t task, const char *cwd, struct vx_strs *ret, struct vx_err *err)
 {
 	const struct vx_task *t = &l->g->tasks[task];
 	const struct vx_exec_decl *x = &t->decl->exec;
 	const struct vx_ws_settings *set = &l->plan->ws.settings;
 	struct env e = {.a = &l->arena};
-	vx_strlist_add(&e.list, e.a, path_of(l, t->project));
+	struct vx_strlist script = {0};
 	for (uint32_t i = 0; i < l->base_env.n; i++)
 		vx_strlist_add(&e.list, e.a, l->base_env.v[i]);
-	vx_strlist_add(&e.list, e.a, vx_arena_printf(e.a, "VX_RUN_TASK=%s", t->id));
-	vx_strlist_add(&e.list, e.a, vx_arena_printf(e.a, "PWD=%s", cwd));
 	if (t->decl->dialect == VX_DIALECT_TURBO) {
 		for (uint32_t i = 0; i < l->turbo_env.n; i++)
 			env_set(&e, l->turbo_env.v[i]);
@@ -154,23 +150,35 @@ static struct vx_strs environment(struct loop *l, uint32_t task, const char *cwd
 	}
 	pass(l, &e, x->pass_through, t->decl->dialect);
 	pass(l, &e, x->secret, VX_DIALECT_VX);
+	int r = loop_script_env(l, task, cwd, &script, err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < script.n; i++)
+		env_set(&e, script.v[i]);
+	env_set(&e, x->script ? loop_script_path(l, t->project) : path_of(l, t->project));
+	env_set(&e, vx_arena_printf(e.a, "PWD=%s", cwd));
+	env_set(&e, vx_arena_printf(e.a, "VX_RUN_WORKSPACE=%s", l->plan->ws.root));
+	env_set(&e, vx_arena_printf(e.a, "VX_RUN_TASK=%s", t->id));
 	for (uint32_t i = 0; i < x->n_define; i++)
 		env_set(&e, vx_arena_printf(e.a, "%s=%s", x->define[i].name, x->define[i].value));
-	return vx_strlist_done(&e.list);
+	*ret = vx_strlist_done(&e.list);
+	return 0;
 }
 
-static struct vx_strs arguments(struct loop *l, uint32_t task)
+static int arguments(struct loop *l, uint32_t task, struct vx_strs *ret, struct vx_err *err)
 {
 	const struct vx_task *t = &l->g->tasks[task];
 	struct vx_strlist argv = {0};
 	struct vx_strs words;
 	const struct vx_strs *extra = t->requested ? &l->o->forwarded : &(struct vx_strs){0};
-	if (!l->t[task].shell && loop_direct_split(t->decl->exec.command, &l->arena, &words)) {
+	if (!l->t[task].shell && loop_script_apart(l, &t->decl->exec) &&
+		loop_direct_split(t->decl->exec.command, &l->arena, &words)) {
 		for (uint32_t i = 0; i < words.n; i++)
 			vx_strlist_add(&argv, &l->arena, words.v[i]);
 		for (uint32_t i = 0; i < extra->n; i++)
 			vx_strlist_add(&argv, &l->arena, extra->v[i]);
-		return vx_strlist_done(&argv);
+		*ret = vx_strlist_done(&argv);
+		return 0;
 	}
 	l->t[task].shell = true;
 	const char *command = t->decl->exec.command;
@@ -184,10 +192,13 @@ static struct vx_strs arguments(struct loop *l, uint32_t task)
 		command = vx_arena_strdup(&l->arena, vx_buf_str(&b));
 		vx_buf_free(&b);
 	}
+	if (t->decl->exec.script)
+		return loop_script_argv(l, task, command, *extra, ret, err);
 	vx_strlist_add(&argv, &l->arena, l->o->shell_path ? l->o->shell_path : "/bin/sh");
 	vx_strlist_add(&argv, &l->arena, "-c");
 	vx_strlist_add(&argv, &l->arena, command);
-	return vx_strlist_done(&argv);
+	*ret = vx_strlist_done(&argv);
+	return 0;
 }
 
 uint32_t loop_timeout_ms(const struct loop *l, const struct vx_exec_decl *x)
@@ -282,12 +293,14 @@ int loop_describe(struct loop *l, uint32_t task, struct vx_task_desc *d, struct 
 	const struct vx_task *t = &l->g->tasks[task];
 	const struct vx_exec_decl *x = &t->decl->exec;
 	const char *dir = l->plan->ws.projects[t->project].dir;
-	(void)err;
 	*d = (struct vx_task_desc){.task = task, .attempt = l->t[task].attempt, .id = t->id};
 	d->cwd = strcmp(dir, ".") ? vx_path_join(&l->arena, l->plan->ws.root, dir)
 				  : l->plan->ws.root;
-	d->argv = arguments(l, task);
-	d->env = environment(l, task, d->cwd);
+	int r = arguments(l, task, &d->argv, err);
+	if (r == 0)
+		r = environment(l, task, d->cwd, &d->env, err);
+	if (r < 0)
+		return r;
 	/* of a persistent task it bounds the wait for readiness, which is ours */
 	d->timeout_ms = x->persistent ? 0 : loop_timeout_ms(l, x);
 	d->grace_ms = l->grace_ms;

@@ -116,6 +116,17 @@ static struct vx_json *inferred(const struct vx_task_decl *t, struct vx_arena *a
 	return o;
 }
 
+static struct vx_json *script_json(const struct vx_exec_decl *x)
+{
+	struct vx_json *o = vx_json_object();
+	vx_json_set(o, "name", vx_json_new_str(x->script));
+	if (x->pre)
+		vx_json_set(o, "pre", vx_json_new_str(x->pre));
+	if (x->post)
+		vx_json_set(o, "post", vx_json_new_str(x->post));
+	return o;
+}
+
 struct vx_json *vx_run_task_json(
 	const struct vx_plan *plan, uint32_t i, const struct vx_task_view *v, struct vx_arena *a)
 {
@@ -132,6 +143,8 @@ struct vx_json *vx_run_task_json(
 	vx_json_set(o, "dir", vx_json_new_str(p->dir));
 	if (decl->has_exec)
 		vx_json_set(o, "command", vx_json_new_str(decl->exec.command));
+	if (decl->exec.script)
+		vx_json_set(o, "script", script_json(&decl->exec));
 	for (uint32_t k = 0; k < t->n_deps; k++)
 		vx_json_add(deps, vx_json_new_str(d->p->graph.tasks[t->deps[k]].id));
 	vx_json_set(o, "deps", deps);

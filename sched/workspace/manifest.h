@@ -3,6 +3,8 @@
 #ifndef VX_MANIFEST_H
 #define VX_MANIFEST_H
 
+#include "vx/buf.h"
+#include "vx/facts.h"
 #include "vx/plan.h"
 
 struct vx_arena;
@@ -42,10 +44,17 @@ struct vx_strs vx_framework_env(const struct vx_manifest *m);
 
 struct vx_pnpm_workspace {
 	struct vx_strs packages;
-	int link_workspace_packages; /* -1 not given, 0, 1 */
+	int link_workspace_packages, enable_pre_post; /* -1 not given, 0, 1 */
+	const char *script_shell;                     /* NULL not given */
 	const struct vx_catalog_entry *catalogs;
 	uint32_t n_catalogs;
 };
+
+#define VX_PNPM_NONE                                                 \
+	(struct vx_pnpm_workspace)                                   \
+	{                                                            \
+		.link_workspace_packages = -1, .enable_pre_post = -1 \
+	}
 
 int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena *a,
 	struct vx_pnpm_workspace *ret, struct vx_err *err);
@@ -53,5 +62,25 @@ int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena
 /* One top-level scalar of a YAML mapping (.yarnrc.yml); *ret is NULL when it is not there. */
 int vx_yaml_scalar(const char *text, size_t n, const char *where, const char *key,
 	struct vx_arena *a, const char **ret, struct vx_err *err);
+
+/* manager.c */
+
+/* A file of the root directory; 0 and *ret_found false when it is not there. */
+int vx_root_text(const struct vx_base_dir *base, const char *rel, struct vx_buf *b, bool *ret_found,
+	struct vx_err *err);
+/* The value of a key of an .npmrc; NULL: it has none. `text` may be NULL. */
+const char *vx_npmrc_value(const char *text, const char *key, struct vx_arena *a);
+/* Of `packageManager`, else of the lockfile; 0: nothing tells. */
+int vx_pnpm_major(const struct vx_base_dir *base, const char *package_manager, uint32_t files,
+	int *ret, struct vx_err *err);
+
+struct vx_pm_facts {
+	const char *package_manager; /* of the root manifest; NULL not given */
+	uint32_t files;              /* enum vx_dir_files of the root */
+	const char *npmrc;           /* its text; NULL: there is none */
+	const struct vx_pnpm_workspace *pnpm;
+};
+int vx_manager_of(const struct vx_base_dir *base, const struct vx_pm_facts *f, struct vx_arena *a,
+	struct vx_manager *ret, struct vx_err *err);
 
 #endif

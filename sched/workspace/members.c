@@ -44,6 +44,8 @@ static const struct {
 	{"npm-shrinkwrap.json", VX_HAS_NPM_LOCK},
 	{".yarnrc.yml", VX_HAS_YARNRC_YML},
 	{".npmrc", VX_HAS_NPMRC},
+	{".pnp.cjs", VX_HAS_PNP},
+	{".pnp.js", VX_HAS_PNP},
 };
 
 uint32_t vx_dir_file_bit(const char *name, size_t len)

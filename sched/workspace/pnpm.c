@@ -149,6 +149,16 @@ static yaml_node_t *member(yaml_document_t *doc, yaml_node_t *map, const char *k
 	return NULL;
 }
 
+/* -1: not given */
+static int flag(yaml_document_t *doc, yaml_node_t *map, const char *key)
+{
+	const yaml_node_t *v = member(doc, map, key);
+
+	return v && v->type == YAML_SCALAR_NODE
+		       ? strcmp((const char *)v->data.scalar.value, "false") != 0
+		       : -1;
+}
+
 static int fail_at(const char *where, const yaml_node_t *n, const char *what, struct vx_err *err)
 {
 	return vx_err_set(err, -EINVAL, "%s: line %zu, column %zu: %s", where,
@@ -223,7 +233,7 @@ static void take_catalogs(
 int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena *a,
 	struct vx_pnpm_workspace *ret, struct vx_err *err)
 {
-	struct vx_pnpm_workspace w = {.link_workspace_packages = -1};
+	struct vx_pnpm_workspace w = VX_PNPM_NONE;
 	yaml_document_t doc;
 	int r = load(text, n, where, &doc, err);
 
@@ -235,11 +245,12 @@ int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena
 	yaml_node_t *packages = r == 0 ? member(&doc, root, "packages") : NULL;
 	if (packages)
 		r = take_packages(&doc, packages, where, a, &w.packages, err);
-	yaml_node_t *link = r == 0 ? member(&doc, root, "linkWorkspacePackages") : NULL;
-	if (link && link->type == YAML_SCALAR_NODE)
-		w.link_workspace_packages =
-			strcmp((const char *)link->data.scalar.value, "false") != 0;
 	if (r == 0) {
+		yaml_node_t *shell = member(&doc, root, "scriptShell");
+		w.link_workspace_packages = flag(&doc, root, "linkWorkspacePackages");
+		w.enable_pre_post = flag(&doc, root, "enablePrePostScripts");
+		if (shell && shell->type == YAML_SCALAR_NODE)
+			w.script_shell = scalar(shell, a);
 		take_catalogs(&doc, root, a, &w);
 		*ret = w;
 	}

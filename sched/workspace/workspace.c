@@ -26,35 +26,17 @@ struct root_info {
 	struct vx_pnpm_workspace pnpm;
 };
 
-/* 0 and *ret_found false when the file is not there. */
-static int read_text(const struct vx_base_dir *base, const char *rel, struct vx_buf *b,
-	bool *ret_found, struct vx_err *err)
-{
-	vx_buf_clear(b);
-	int r = vx_seen_read(base, rel, b);
-	*ret_found = r == 0;
-	if (r == 0 || r == -ENOENT)
-		return 0;
-	const char *slash = strcmp(base->path, "/") == 0 ? "" : "/";
-	if (r == -EFBIG)
-		return vx_err_set(err, r,
-			"%s%s%s: larger than %u bytes, the most a configuration file may have",
-			base->path, slash, rel, VX_MAX_CONFIG_BYTES);
-	return vx_err_set(err, r, "cannot read %s%s%s: %s", base->path, slash, rel,
-		r == -EINVAL ? "not a regular file" : vx_strerror(r));
-}
-
 static int read_root(const struct vx_base_dir *dir, struct vx_arena *keep, struct vx_arena *scratch,
 	struct root_info *ret, struct vx_err *err)
 {
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
-	int r = read_text(dir, PNPM_YAML, &b, &ret->has_pnpm, err);
+	int r = vx_root_text(dir, PNPM_YAML, &b, &ret->has_pnpm, err);
 
 	if (r == 0 && ret->has_pnpm)
 		r = vx_pnpm_parse(vx_buf_str(&b), b.len,
 			vx_path_join(scratch, dir->path, PNPM_YAML), scratch, &ret->pnpm, err);
 	if (r == 0)
-		r = read_text(dir, "package.json", &b, &ret->has_manifest, err);
+		r = vx_root_text(dir, "package.json", &b, &ret->has_manifest, err);
 	if (r == 0 && ret->has_manifest)
 		r = vx_manifest_parse(vx_buf_str(&b), b.len,
 			vx_path_join(scratch, dir->path, "package.json"), keep, scratch,
@@ -165,6 +147,7 @@ struct loader {
 	struct vx_manifest *manifests;
 	struct vx_strlist warnings;
 	struct vx_buf text;
+	const char *npmrc; /* the root's; NULL: there is none */
 	struct vx_err *err;
 };
 
@@ -222,7 +205,7 @@ static int load_member(struct loader *l, const struct vx_member *m)
 	struct vx_manifest manifest;
 	const char *path = vx_arena_printf(l->keep, "%s/package.json", m->dir);
 	bool found;
-	int r = read_text(&l->base, path, &l->text, &found, l->err);
+	int r = vx_root_text(&l->base, path, &l->text, &found, l->err);
 
 	if (r < 0 || !found)
 		return r;
@@ -265,61 +248,24 @@ static enum vx_ws_kind kind_of(const struct root_info *i, uint32_t files)
 	return files & VX_HAS_YARN_LOCK ? VX_WS_YARN : VX_WS_NPM;
 }
 
-/* `link-workspace-packages=` of .npmrc: -1 not given. */
-static int npmrc_link(const char *text)
-{
-	static const char key[] = "link-workspace-packages";
-	int answer = -1;
-
-	while (*text) {
-		const char *end = text + strcspn(text, "\r\n"), *p = text;
-		while (p < end && (*p == ' ' || *p == '\t'))
-			p++;
-		if ((size_t)(end - p) > sizeof key && strncmp(p, key, sizeof key - 1) == 0) {
-			p += sizeof key - 1;
-			p += strspn(p, " \t");
-			if (*p == '=') {
-				p++;
-				p += strspn(p, " \t\"'");
-				answer = strncmp(p, "false", 5) != 0;
-			}
-		}
-		text = end + strspn(end, "\r\n");
-	}
-	return answer;
-}
-
 /* pnpm links a plain range to the workspace by default only before version 9. The version:
  * packageManager, else the lockfile's. */
 static int pnpm_links(struct loader *l, const struct root_info *i, bool *ret)
 {
 	const char *pm = i->manifest.package_manager;
-	bool found;
 	/* Before version 9 pnpm-workspace.yaml held no settings. */
 	int link = pm && vx_starts_with(pm, "pnpm@") && atoi(pm + 5) < 9
 			   ? -1
 			   : i->pnpm.link_workspace_packages,
-	    r = 0;
+	    major = 0, r = 0;
+	const char *v = vx_npmrc_value(l->npmrc, "link-workspace-packages", l->scratch);
 
-	if (link < 0 && (l->ws->root_files & VX_HAS_NPMRC)) {
-		r = read_text(&l->base, ".npmrc", &l->text, &found, l->err);
-		if (r < 0)
-			return r;
-		link = npmrc_link(vx_buf_str(&l->text));
-	}
-	if (link < 0 && pm && vx_starts_with(pm, "pnpm@"))
-		link = atoi(pm + 5) < 9;
-	if (link < 0 && (l->ws->root_files & VX_HAS_PNPM_LOCK)) {
-		r = read_text(&l->base, "pnpm-lock.yaml", &l->text, &found, l->err);
-		if (r < 0)
-			return r;
-		const char *v = strstr(vx_buf_str(&l->text), "lockfileVersion:");
-		if (v)
-			v += strspn(v + 16, " '\"") + 16;
-		link = v && atoi(v) < 9;
-	}
-	*ret = link > 0;
-	return 0;
+	if (link < 0 && v)
+		link = !vx_starts_with(v, "false");
+	if (link < 0)
+		r = vx_pnpm_major(&l->base, pm, l->ws->root_files, &major, l->err);
+	*ret = link < 0 ? major > 0 && major < 9 : link > 0;
+	return r;
 }
 
 static int edge_rules(struct loader *l, const struct root_info *i, struct vx_edge_rules *ret)
@@ -336,12 +282,24 @@ static int edge_rules(struct loader *l, const struct root_info *i, struct vx_edg
 	if (l->ws->kind == VX_WS_PNPM)
 		return pnpm_links(l, i, &ret->link_ranges);
 	if (l->ws->kind == VX_WS_YARN && (l->ws->root_files & VX_HAS_YARNRC_YML)) {
-		r = read_text(&l->base, ".yarnrc.yml", &l->text, &found, l->err);
+		r = vx_root_text(&l->base, ".yarnrc.yml", &l->text, &found, l->err);
 		if (r == 0)
 			r = vx_yaml_scalar(vx_buf_str(&l->text), l->text.len, ".yarnrc.yml",
 				"enableTransparentWorkspaces", l->scratch, &v, l->err);
 		ret->link_ranges = !vx_streq(v, "false");
 	}
+	return r;
+}
+
+static int read_npmrc(struct loader *l)
+{
+	bool found = false;
+	int r = l->ws->root_files & VX_HAS_NPMRC
+			? vx_root_text(&l->base, ".npmrc", &l->text, &found, l->err)
+			: 0;
+
+	if (r == 0 && found)
+		l->npmrc = vx_arena_strdup(l->scratch, vx_buf_str(&l->text));
 	return r;
 }
 
@@ -434,6 +392,15 @@ static int load_projects(
 	for (uint32_t i = 0; i < members->n && r == 0; i++)
 		r = load_member(l, &members->v[i]);
 	if (r == 0)
+		r = read_npmrc(l);
+	if (r == 0)
+		r = vx_manager_of(&l->base,
+			&(struct vx_pm_facts){.package_manager = info->manifest.package_manager,
+				.files = ws->root_files,
+				.npmrc = l->npmrc,
+				.pnpm = &info->pnpm},
+			l->keep, &ws->manager, l->err);
+	if (r == 0)
 		r = edge_rules(l, info, &rules);
 	if (r == 0)
 		r = vx_edges_make(ws, l->manifests, &rules, l->keep, l->scratch, l->err);
@@ -453,7 +420,7 @@ int vx_workspace_load(
 		.ws = &ws,
 		.text = VX_BUF(VX_MAX_CONFIG_BYTES),
 		.err = err};
-	struct root_info info = {0};
+	struct root_info info = {.pnpm = VX_PNPM_NONE};
 	struct vx_member_globs *globs;
 	struct vx_members members = {0};
 

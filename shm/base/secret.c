@@ -131,13 +131,23 @@ static bool holds(const char *name, size_t n, const char *word)
 	return false;
 }
 
+/* Names that hold such a word and are known for what they are: members of a package.json (its
+ * keywords, to begin with), and a prefix of other variables' names. */
+static bool is_public(const char *name, size_t n)
+{
+	static const char package[] = "npm_package_", vendor[] = "TURBO_CI_VENDOR_ENV_KEY";
+
+	return (n >= sizeof package - 1 && !memcmp(name, package, sizeof package - 1)) ||
+	       (n == sizeof vendor - 1 && !memcmp(name, vendor, n));
+}
+
 bool vx_secret_name(const char *name, size_t n, struct vx_strs declared)
 {
 	static const char *const words[] = {
 		"TOKEN", "SECRET", "KEY", "PASSWORD", "PASSWD", "CREDENTIAL"};
 
 	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-		if (holds(name, n, words[k]))
+		if (holds(name, n, words[k]) && !is_public(name, n))
 			return true;
 	for (uint32_t k = 0; k < declared.n; k++)
 		if (strlen(declared.v[k]) == n && !memcmp(declared.v[k], name, n))

@@ -13,7 +13,7 @@ like 'vx init says what it wrote' "$out" 'wrote p/a/vx.json'
 run "$VX" run build --all --dry=json
 is 'what it wrote is planned' "$(python3 -c 'import json,sys; print([(t["id"], t.get("command"), t["deps"]) for t in json.loads(sys.argv[1])["tasks"]])' "$out")" \
 	"[('a#build', 'echo a', ['b#build']), ('b#build', 'echo b', [])]"
-like 'servers are persistent, hooks are left out' "$(tr -d ' \n' <p/a/vx.json)" '^\{"tasks":\{"build":.*"dev":\{"exec":\{"command":"serve","persistent":\{\}\}\}\}\}$'
+like 'servers are persistent, hooks are left out' "$(tr -d ' \n' <p/a/vx.json)" '^\{"tasks":\{"build":.*"dev":\{"exec":\{"script":"dev","persistent":\{\}\}\}\}\}$'
 echo '{}' >p/b/vx.json
 run "$VX" init
 is 'nothing that exists is replaced' "$rc $(cat p/b/vx.json)" '0 {}'
@@ -55,7 +55,7 @@ is 'nor minds a broken one' "$rc" 0
 echo '{"lockVersion": 99}' >vx-lock.json
 run "$VX" run build --all --frozen
 like 'a lock of another version' "$err" 'no lock of this version of vx'
-echo '{"lockVersion": 1, "settings": {}, "projects": [{"name": "a", "dir": "../up"}]}' >vx-lock.json
+echo '{"lockVersion": 2, "manager": {"name": "npm"}, "settings": {}, "projects": [{"name": "a", "dir": "../up"}]}' >vx-lock.json
 run "$VX" run build --all --frozen
 is 'a lock that leads out of the workspace' "$rc" 1
 

@@ -94,7 +94,7 @@ rm -rf p/a/dist
 new_repo "$W/turbo"
 put package.json '{ "name": "root", "workspaces": ["p/*"] }'
 put turbo.json '{ "tasks": { "build": { "outputs": ["dist/**", "!dist/x"], "env": ["A*"] } } }'
-put p/a/package.json '{ "name": "a", "scripts": { "build": "mkdir -p dist" }, "dependencies": { "vite": "5" } }'
+put p/a/package.json '{ "name": "a", "scripts": { "build": "mkdir -p dist", "prebuild": "true", "postbuild": "true" }, "dependencies": { "vite": "5" } }'
 ln -s package.json p/a/link
 git add -A
 VITE_X=1 "$VX" run build --all --dry=full >"$W/5.json" 2>"$W/err" || diag "$(cat "$W/err")"

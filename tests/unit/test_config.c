@@ -71,6 +71,10 @@ static const struct broken broken_exec[] = {
 	{TASK("\"exec\":\"tsc\""), "exec must be an object, not a string", ""},
 	{TASK("\"exec\":{}"), "exec.command is missing", ""},
 	{TASK("\"exec\":{\"command\":\" \"}"), "exec.command is empty", ""},
+	{TASK("\"exec\":{\"script\":\"tests\"}"), "exec.script names \"tests\"", "add it to"},
+	{TASK("\"exec\":{\"script\":7}"), "exec.script must be a string", ""},
+	{TASK("\"exec\":{\"script\":\"a\",\"command\":\"b\"}"), "both a command and a script",
+		"keep one"},
 	{TASK("\"exec\":{\"command\":[\"a\"]}"), "exec.command must be a string, not a list", ""},
 	{TASK("\"exec\":{\"command\":\"a\\u0000b\"}"), "must not hold a NUL", ""},
 	{TASK("\"exec\":{\"command\":\"x {projectRoot}/y\"}"), "Nx's {projectRoot}",
@@ -332,6 +336,45 @@ static void test_everything_that_can_be_said(void **state)
 	plan_close(&p);
 }
 
+/* Equal files of projects whose scripts differ say different things. */
+static void test_scripts(void **state)
+{
+	static const char file[] =
+		"{\"tasks\":{\"build\":{\"exec\":{\"script\":\"build\"}},\"named\":{\"exec\":{\"script\":\"gen\"}}}}";
+	struct plan p;
+
+	(void)state;
+	workspace(&p);
+	for (const char *name = "xyz"; *name; name++) {
+		char path[64], text[512];
+		snprintf(path, sizeof path, "p/%c/package.json", *name);
+		snprintf(text, sizeof text,
+			"{\"name\":\"%c\",\"scripts\":{\"build\":\"make\",\"gen\":\"%c\",\"pregen\":\"%s\",\"postbuild\":\"after\"}}",
+			*name, *name == 'z' ? 'g' : 'h', *name == 'x' ? "px" : "py");
+		vxt_write(p.dir, path, text);
+		snprintf(path, sizeof path, "p/%c/vx.json", *name);
+		vxt_write(p.dir, path, file);
+	}
+	if (plan_load(&p) != 0)
+		fail_msg("%s", p.text);
+	const struct vx_exec_decl *x = &decl(&p, "x", "named")->exec,
+				  *y = &decl(&p, "y", "named")->exec,
+				  *z = &decl(&p, "z", "named")->exec,
+				  *build = &decl(&p, "x", "build")->exec;
+	assert_string_equal(x->script, "gen");
+	assert_string_equal(x->command, "h");
+	assert_string_equal(x->pre, "px");
+	assert_null(x->post);
+	assert_string_equal(y->pre, "py");
+	assert_string_equal(z->command, "g");
+	assert_string_equal(build->command, "make");
+	assert_null(build->pre);
+	assert_string_equal(build->post, "after");
+	assert_string_not_equal(
+		decl(&p, "x", "named")->canonical, decl(&p, "y", "named")->canonical);
+	plan_close(&p);
+}
+
 static void test_defaults(void **state)
 {
 	struct plan p;
@@ -418,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_workspace_errors),
 		cmocka_unit_test(test_two_files),
 		cmocka_unit_test(test_everything_that_can_be_said),
+		cmocka_unit_test(test_scripts),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_same_meaning_same_canonical),
 	};

@@ -125,6 +125,10 @@ static void secret_names(void **state)
 	assert_true(vx_secret_name("Passwd", 6, NO_STRS));
 	assert_true(vx_secret_name("AWSCREDENTIALS", 14, NO_STRS));
 	assert_false(vx_secret_name("PLAIN", 5, NO_STRS));
+	assert_false(vx_secret_name("npm_package_keywords_0", 22, NO_STRS));
+	assert_true(vx_secret_name("npm_package_keywords_0", 22, STRS("npm_package_keywords_0")));
+	assert_false(vx_secret_name("TURBO_CI_VENDOR_ENV_KEY", 23, NO_STRS));
+	assert_true(vx_secret_name("TURBO_CI_VENDOR_ENV_KEYS", 24, NO_STRS));
 	assert_false(vx_secret_name("PLA", 3, STRS("PLAIN")));
 	assert_true(vx_secret_name("PLAIN", 5, STRS("PLAIN")));
 }

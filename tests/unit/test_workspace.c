@@ -1,5 +1,7 @@
 #include "plantest.h"
 
+#include "vx/assert.h"
+
 #include "vx/facts.h"
 #include "vx/limits.h"
 
@@ -427,6 +429,70 @@ static void test_facts(void **state)
 	plan_close(&p);
 }
 
+/* Which manager runs the scripts, and how, by what a root says. */
+static void test_manager(void **state)
+{
+	static const struct {
+		const char *manager, *file, *text; /* of the root; NULL: not there */
+		enum vx_pm pm;
+		bool around, pnp;
+		const char *shell;
+	} cases[] = {
+		{NULL, NULL, NULL, VX_PM_NPM, true, false, NULL},
+		{"npm@10.0.0", "yarn.lock", "", VX_PM_NPM, true, false, NULL},
+		{NULL, ".npmrc", "script-shell=/bin/bash\n", VX_PM_NPM, true, false, "/bin/bash"},
+		{NULL, ".npmrc", " ignore-scripts = true\r\n", VX_PM_NPM, false, false, NULL},
+		{NULL, ".npmrc", "ignore-scripts=false\nignore-scripts-x=true", VX_PM_NPM, true,
+			false, NULL},
+		{NULL, ".npmrc", "; ignore-scripts=true\n", VX_PM_NPM, true, false, NULL},
+		{NULL, "yarn.lock", "# yarn lockfile v1\n", VX_PM_YARN_1, true, false, NULL},
+		{NULL, "yarn.lock", "__metadata:\n  version: 8\n", VX_PM_YARN, false, false, NULL},
+		{"yarn@1.22.22+sha512.x", NULL, NULL, VX_PM_YARN_1, true, false, NULL},
+		{"yarn@10.0.0", NULL, NULL, VX_PM_YARN, false, false, NULL},
+		{"yarn@4.0.0", ".pnp.cjs", "", VX_PM_YARN, false, true, NULL},
+		{"yarn@4.0.0", ".yarnrc.yml", "nodeLinker: pnp\n", VX_PM_YARN, false, true, NULL},
+		{"yarn@4.0.0", ".yarnrc.yml", "nodeLinker: pnpm\n", VX_PM_YARN, false, false, NULL},
+		{"npm@10.0.0", ".pnp.cjs", "", VX_PM_NPM, true, false, NULL},
+		{"pnpm@9.0.0", NULL, NULL, VX_PM_PNPM, true, false, NULL},
+		{"pnpm@8.9.0", NULL, NULL, VX_PM_PNPM, false, false, NULL},
+		{"pnpm@8.9.0", ".npmrc", "enable-pre-post-scripts=true", VX_PM_PNPM, true, false,
+			NULL},
+		{"pnpm@10.0.0", ".npmrc", "enable-pre-post-scripts=false", VX_PM_PNPM, false, false,
+			NULL},
+		{"pnpm@11.0.0", ".npmrc", "enable-pre-post-scripts=false\nscript-shell=zsh",
+			VX_PM_PNPM, true, false, NULL},
+		{"pnpm@11.0.0", "pnpm-workspace.yaml",
+			"enablePrePostScripts: false\nscriptShell: /bin/zsh\n", VX_PM_PNPM, false,
+			false, "/bin/zsh"},
+		{NULL, "pnpm-lock.yaml", "lockfileVersion: '6.0'\n", VX_PM_PNPM, false, false,
+			NULL},
+		{NULL, "pnpm-lock.yaml", "lockfileVersion: '9.0'\n", VX_PM_PNPM, true, false, NULL},
+		{NULL, "bun.lock", "", VX_PM_BUN, true, false, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VX_ARRAY_LEN(cases); i++) {
+		struct plan p;
+		char text[256];
+		plan_open(&p);
+		snprintf(text, sizeof text, "{\"name\":\"root\",\"workspaces\":[\"p/*\"]%s%s%s}",
+			cases[i].manager ? ",\"packageManager\":\"" : "",
+			cases[i].manager ? cases[i].manager : "", cases[i].manager ? "\"" : "");
+		vxt_write(p.dir, "package.json", text);
+		if (cases[i].file)
+			vxt_write(p.dir, cases[i].file, cases[i].text);
+		if (plan_load(&p) != 0)
+			fail_msg("%zu: %s", i, p.text);
+		const struct vx_manager *m = &p.ws.manager;
+		if (m->pm != cases[i].pm || m->runs_around != cases[i].around ||
+			m->pnp != cases[i].pnp || !vx_streq(m->shell, cases[i].shell))
+			fail_msg("%zu (%s): manager %d, around %d, pnp %d, shell %s", i,
+				cases[i].file ? cases[i].file : cases[i].manager, m->pm,
+				m->runs_around, m->pnp, m->shell ? m->shell : "none");
+		plan_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_braces_have_a_limit),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_facts),
+		cmocka_unit_test(test_manager),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
