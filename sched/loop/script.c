@@ -432,10 +432,9 @@ const char *loop_script_path(struct loop *l, uint32_t project)
 }
 
 /* What runs around a script runs in a shell of its own, like the script; the first that fails ends
- * the task. A signal is the running script's to answer: nothing is started after it. $0 is the
- * shell, then the script's name and the three texts. */
+ * the task. A stop goes to the whole tree: this shell ends at once and starts nothing more, while
+ * the script has its grace. $0 is the shell, then the script's name and the three texts. */
 static const char around[] =
-	"trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM\n"
 	"if [ -n \"$2\" ]; then\n"
 	"\tnpm_lifecycle_event=pre$1 npm_lifecycle_script=$2 \"$0\" -c \"$2\" || exit\n"
 	"fi\n"
