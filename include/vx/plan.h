@@ -183,6 +183,10 @@ struct vx_task {
 	/* those of deps whose keys this key folds (inputs.tasks); all of deps by default */
 	const uint32_t *key_deps;
 	uint32_t n_key_deps;
+	/* Projects that a `^name` of dependsOn passes through, since they declare no such task:
+	 * their files are in the key. Sorted, unique. */
+	uint32_t n_passed;
+	const uint32_t *passed;
 	bool requested;
 	/* --exclude-dependencies: keyed as ever, since keys downstream fold it, but never probed,
 	 * restored or run */

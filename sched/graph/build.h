@@ -34,12 +34,15 @@ struct builder {
 	struct vx_strlist names; /* id -> name */
 
 	struct idlist *deps; /* per decl, once resolved */
+	/* per decl: projects that its `^name` entries pass through and its key folds */
+	struct idlist *through;
 	bool *wanted;        /* per decl: in the graph */
 	struct idlist queue; /* wanted, not yet resolved */
 
 	uint32_t *seen;   /* per decl: stamp, for uniqueness in one list */
 	uint32_t *passed; /* per project: stamp, for ^name */
-	uint32_t stamp, pass_stamp;
+	uint32_t *noted;  /* per project: stamp, for uniqueness in `through` */
+	uint32_t stamp, pass_stamp, note_stamp;
 	struct idlist stack;
 	uint64_t steps_before; /* of comparing globs: where the count began */
 };

@@ -80,9 +80,59 @@ static int in_project(struct builder *b, uint32_t task, const char *entry, const
 	return missing(b, task, entry, what, name, task_names(b, project));
 }
 
+/* Does an entry of cache.inputs.tasks take tasks of the name in the project `p`? */
+static bool names_upstream(const struct builder *b, const char *e, uint32_t p, const char *name)
+{
+	const char *hash = strrchr(e, '#');
+
+	if (*e == '^')
+		return vx_name_matches(e + 1, name);
+	if (!hash)
+		return false;
+	return vx_map_gets(&b->ws->by_name, vx_arena_strndup(b->scratch, e, (size_t)(hash - e))) ==
+		       p &&
+	       vx_name_matches(hash + 1, name);
+}
+
+/* A project that the task's "^name" passes through stands in the key with its files: what it would
+ * have been keyed by, had it declared the task. */
+static void note_through(struct builder *b, uint32_t task, const char *entry, uint32_t p)
+{
+	const struct vx_cache_decl *c = &decl_of(b, task)->cache;
+	bool taken = !decl_of(b, task)->has_cache || !c->tasks_given;
+
+	if (b->noted[p] == b->note_stamp)
+		return;
+	for (uint32_t i = 0; i < c->tasks.n && !taken; i++)
+		taken = vx_streq(c->tasks.v[i], entry) ||
+			names_upstream(b, c->tasks.v[i], p, entry + 1);
+	if (!taken)
+		return;
+	b->noted[p] = b->note_stamp;
+	idlist_push(&b->through[task], b->scratch, p);
+}
+
+/* Tasks of a project that a `^` entry names; VX_MAP_NONE: none. */
+struct upstream {
+	const char *entry;
+	uint32_t name;       /* one name, or ... */
+	const char *pattern; /* ... every name that matches; NULL */
+};
+
+static bool declares(const struct builder *b, uint32_t p, const struct upstream *u)
+{
+	if (!u->pattern)
+		return find_decl(b, p, u->name) != VX_MAP_NONE;
+	for (uint32_t d = b->base[p]; d < b->base[p + 1]; d++)
+		if (vx_name_matches(u->pattern, decl_of(b, d)->name))
+			return true;
+	return false;
+}
+
 /* The nearest projects down the package graph that declare the name; one without it is passed
- * through (turbo has a node everywhere: no need). */
-static int nearest(struct builder *b, uint32_t task, uint32_t name, struct idlist *out)
+ * through (turbo has a node everywhere: no need). With VX_MAP_NONE for a name: which are passed by
+ * all names of a pattern. */
+static int nearest(struct builder *b, uint32_t task, const struct upstream *u, struct idlist *out)
 {
 	bool through = decl_of(b, task)->dialect == VX_DIALECT_VX;
 	uint32_t stamp = ++b->pass_stamp, start = b->owner[task];
@@ -98,9 +148,11 @@ static int nearest(struct builder *b, uint32_t task, uint32_t name, struct idlis
 			if (b->passed[q] == stamp)
 				continue;
 			b->passed[q] = stamp;
-			d = find_decl(b, q, name);
+			d = u->name == VX_MAP_NONE ? VX_MAP_NONE : find_decl(b, q, u->name);
 			if (d == VX_MAP_NONE && through) {
 				idlist_push(&b->stack, b->scratch, q);
+				if (!declares(b, q, u))
+					note_through(b, task, u->entry, q);
 			} else if (d != VX_MAP_NONE) {
 				int r = add(b, out, task, d);
 				if (r < 0)
@@ -121,17 +173,20 @@ static int upstream(
 	struct builder *b, uint32_t task, const char *entry, const char *name, struct idlist *out)
 {
 	if (strchr(name, '*')) {
+		struct upstream u = {entry, VX_MAP_NONE, name};
 		for (uint32_t id = 0; id < b->names.n; id++)
 			if (vx_name_matches(name, b->names.v[id])) {
-				int r = nearest(b, task, id, out);
+				u.name = id;
+				int r = nearest(b, task, &u, out);
 				if (r < 0)
 					return r;
 			}
-		return 0;
+		/* no project declares one: all are passed through */
+		return u.name == VX_MAP_NONE ? nearest(b, task, &u, out) : 0;
 	}
 	uint32_t id = vx_map_gets(&b->name_ids, name);
 	if (id != VX_MAP_NONE)
-		return nearest(b, task, id, out);
+		return nearest(b, task, &(struct upstream){entry, id, NULL}, out);
 	const char *what = vx_arena_printf(
 		b->scratch, "no project in the workspace declares a task \"%.200s\"", name);
 	return missing(b, task, entry, what, name, vx_strlist_done(&b->names));
@@ -155,6 +210,7 @@ int resolve_depends(struct builder *b, uint32_t d)
 	struct idlist *out = &b->deps[d];
 
 	b->stamp++;
+	b->note_stamp++;
 	for (uint32_t i = 0; i < t->depends_on.n; i++) {
 		const char *e = t->depends_on.v[i], *hash = strrchr(e, '#');
 		int r = *e == '^' ? upstream(b, d, e, e + 1, out)

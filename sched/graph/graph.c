@@ -86,9 +86,11 @@ static int number_decls(struct builder *b)
 	b->name = vx_arena_array(b->scratch, room, sizeof *b->name);
 	b->pairs = vx_arena_array(b->scratch, room, sizeof *b->pairs);
 	b->deps = vx_arena_array(b->scratch, room, sizeof *b->deps);
+	b->through = vx_arena_array(b->scratch, room, sizeof *b->through);
 	b->wanted = vx_arena_array(b->scratch, room, sizeof *b->wanted);
 	b->seen = vx_arena_array(b->scratch, room, sizeof *b->seen);
 	b->passed = vx_arena_array(b->scratch, (size_t)ws->n_projects + 1, sizeof *b->passed);
+	b->noted = vx_arena_array(b->scratch, (size_t)ws->n_projects + 1, sizeof *b->noted);
 	for (uint32_t p = 0, d = 0; p < ws->n_projects; p++)
 		for (uint32_t i = 0; i < ws->projects[p].n_tasks; i++, d++) {
 			const char *name = ws->projects[p].tasks[i]->name;
@@ -165,6 +167,22 @@ static const uint32_t *renumbered(struct builder *b, const struct idlist *l, con
 	return v;
 }
 
+static int id_cmp(const void *x, const void *y)
+{
+	uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+
+	return a < b ? -1 : a > b;
+}
+
+static const uint32_t *sorted(struct builder *b, const struct idlist *l)
+{
+	if (!l->n)
+		return NULL;
+	uint32_t *v = vx_arena_dup(b->keep, l->v, l->n * sizeof *v);
+	qsort(v, l->n, sizeof *v, id_cmp);
+	return v;
+}
+
 static int emit_task(struct builder *b, uint32_t d, const uint32_t *index, const bool *requested,
 	struct vx_task *t)
 {
@@ -176,6 +194,8 @@ static int emit_task(struct builder *b, uint32_t d, const uint32_t *index, const
 	t->deps = renumbered(b, &b->deps[d], index);
 	t->n_deps = b->deps[d].n;
 	t->requested = requested[d];
+	t->n_passed = b->through[d].n;
+	t->passed = sorted(b, &b->through[d]);
 	t->key_deps = t->deps;
 	t->n_key_deps = t->n_deps;
 	if (!t->decl->has_cache || !t->decl->cache.tasks_given)

@@ -80,6 +80,9 @@ static void encode_fingerprint(struct encoder *e, const struct fixed_round *f)
 			snprintf(label, sizeof label, "fingerprint:%s", f->v[i].name);
 			part_hex(e, label, f->v[i].digest.b, sizeof f->v[i].digest.b, "sha256:");
 		}
+	if (e->k->n_root_projects)
+		part_hex(e, "rootDependencies", f->stands_digest.b, sizeof f->stands_digest.b,
+			"sha256:");
 	if (f->n_globals)
 		part_hex(e, "globalFiles", f->globals_digest.b, sizeof f->globals_digest.b,
 			"sha256:");
@@ -242,6 +245,23 @@ static void encode_upstream(struct encoder *e, const struct vx_task *t)
 	free(up);
 }
 
+/* Projects that are passed through: name and files of each. */
+static void encode_passed(struct encoder *e, const struct vx_task *t, const struct record *r)
+{
+	struct vx_keyer *k = e->k;
+	for (uint32_t i = 0; i < t->n_passed; i++) {
+		const char *name = k->ws->projects[t->passed[i]].name;
+		hash_part(e, "passed", name, strlen(name));
+		hash_part(e, "files", r->passed[i]->digest.b, VX_DIGEST_BYTES);
+		if (k->o.explain) {
+			char hex[VX_DIGEST_HEX];
+			vx_hex(r->passed[i]->digest.b, VX_DIGEST_BYTES, hex);
+			show(e, vx_arena_printf(&k->a, "passed:%s", name),
+				vx_arena_printf(&k->a, "sha256:%s", hex));
+		}
+	}
+}
+
 static void encode_inputs(struct encoder *e, const struct vx_key_record *r)
 {
 	char value[VX_MAX_PATH + 96];
@@ -270,7 +290,7 @@ static int encode_all(
 		part(e, "arg", k->o.forwarded.v[i]);
 	if (k->ws->settings.turbo)
 		encode_env(e, "globalEnv", k->ws->settings.global_env, d, VX_DIALECT_TURBO);
-	if (d->has_cache)
+	if (vx_key_takes_chosen(d))
 		encode_env(e, "env", d->cache.env, d, d->dialect);
 	if (d->has_cache && d->has_exec) {
 		res = encode_probes(e, "runtime", d->cache.runtime, p->dir, t->id, err);
@@ -282,6 +302,7 @@ static int encode_all(
 		r->pub.folds_runtime = d->cache.runtime.n || d->cache.workspace_runtime.n;
 	}
 	encode_upstream(e, t);
+	encode_passed(e, t, r);
 	encode_inputs(e, &r->pub);
 	return 0;
 }

@@ -131,6 +131,22 @@ static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx
 	return 0;
 }
 
+static int read_stands(struct vx_keyer *k, struct fixed_round *round, struct vx_err *err)
+{
+	struct vx_sha256 h;
+	int r = vx_key_stands(k, k->root_projects, k->n_root_projects, &round->stands, err);
+	if (r < 0)
+		return r;
+	vx_sha256_init(&h);
+	for (uint32_t i = 0; i < k->n_root_projects; i++) {
+		const char *name = k->ws->projects[k->root_projects[i]].name;
+		vx_sha256_add(&h, name, strlen(name) + 1);
+		vx_sha256_add(&h, &round->stands[i]->digest, sizeof round->stands[i]->digest);
+	}
+	vx_sha256_done(&h, &round->stands_digest);
+	return 0;
+}
+
 int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 {
 	struct fixed_round *round = vx_arena_alloc(&k->a, sizeof *round);
@@ -142,9 +158,12 @@ int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 				vx_fingerprint_names[i], vx_strerror(r));
 	}
 	int r = read_globals(k, round, err);
+	if (r == 0)
+		r = read_stands(k, round, err);
 	if (r < 0)
 		return r;
-	bool same = k->fixed != NULL;
+	bool same = k->fixed != NULL && memcmp(&round->stands_digest, &k->fixed->stands_digest,
+						sizeof round->stands_digest) == 0;
 	for (uint32_t i = 0; same && i < N_FINGERPRINT; i++)
 		same = same_fixed(&round->v[i], &k->fixed->v[i]);
 	if (!same || memcmp(&round->globals_digest, &k->fixed->globals_digest,
@@ -294,8 +313,8 @@ static int fingerprint_moved(
 	return 0;
 }
 
-int vx_key_fixed_moved(
-	struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
+int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, uint64_t since_ns,
+	char *ret_what, size_t cap)
 {
 	int moved = fingerprint_moved(k, round, ret_what, cap);
 	if (moved)
@@ -314,6 +333,11 @@ int vx_key_fixed_moved(
 			snprintf(ret_what, cap, "%s", round->linked[i].name);
 			return r;
 		}
+	}
+	for (uint32_t i = 0; i < k->n_root_projects; i++) {
+		int r = vx_key_stand_moved(k, round->stands[i], since_ns, ret_what, cap);
+		if (r)
+			return r;
 	}
 	return global_came(k, round, ret_what, cap);
 }

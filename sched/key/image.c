@@ -16,7 +16,7 @@ _Static_assert(sizeof(struct vx_task_decl) == 544, "struct vx_task_decl has chan
 _Static_assert(sizeof(struct vx_exec_decl) == 304, "struct vx_exec_decl has changed");
 _Static_assert(sizeof(struct vx_cache_decl) == 144, "struct vx_cache_decl has changed");
 _Static_assert(sizeof(struct vx_sbx_decl) == 176, "struct vx_sbx_decl has changed");
-_Static_assert(sizeof(struct vx_task) == 72, "struct vx_task has changed");
+_Static_assert(sizeof(struct vx_task) == 88, "struct vx_task has changed");
 _Static_assert(sizeof(struct vx_selection) == 48, "struct vx_selection has changed");
 
 struct copier {
@@ -243,6 +243,7 @@ static void fix_graph(struct copier *c, struct vx_graph *g)
 		t->dependents = put(c, t->dependents, t->n_dependents * sizeof *t->dependents);
 		t->key_deps =
 			same ? t->deps : put(c, t->key_deps, t->n_key_deps * sizeof *t->key_deps);
+		t->passed = put(c, t->passed, t->n_passed * sizeof *t->passed);
 	}
 	g->topo = put(c, g->topo, g->n_tasks * sizeof *g->topo);
 }

@@ -279,13 +279,10 @@ int vx_key_select(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg
 		.strip = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1,
 		.ret = ret,
 		.since = vx_glob_steps()};
-	if (!d->has_exec)
+	for (uint32_t i = 0; vx_key_takes_all(d) && i < own->n; i++)
+		vx_files_add(ret, own->v[i]);
+	if (!vx_key_takes_chosen(d))
 		return 0;
-	if (!d->has_cache) {
-		for (uint32_t i = 0; i < own->n; i++)
-			vx_files_add(ret, own->v[i]);
-		return 0;
-	}
 	if (d->cache.default_inputs)
 		pick_all(&p, own);
 	else if (d->dialect == VX_DIALECT_TURBO && !vx_globset_empty(dg->outs))
@@ -324,11 +321,10 @@ void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct de
 	const struct vx_task *t = &k->g->tasks[task];
 	const struct vx_task_decl *d = t->decl;
 	const char *dir = k->ws->projects[t->project].dir;
-	if (!d->has_exec)
-		return;
-	if (!d->has_cache || d->cache.default_inputs)
+	bool chosen = vx_key_takes_chosen(d);
+	if (vx_key_takes_all(d) || (chosen && d->cache.default_inputs))
 		add_root(ret, a, dir);
-	for (uint32_t i = 0; d->has_cache && i < vx_globset_count(dg->files); i++) {
+	for (uint32_t i = 0; chosen && i < vx_globset_count(dg->files); i++) {
 		const char *prefix = vx_globset_prefix(dg->files, i);
 		add_root(ret, a,
 			vx_key_dir_is_root(dir) ? prefix
@@ -336,15 +332,14 @@ void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct de
 						: dir);
 	}
 	for (uint32_t i = 0;
-		d->has_cache && d->dialect == VX_DIALECT_TURBO && i < vx_globset_count(dg->outs);
-		i++) {
+		chosen && d->dialect == VX_DIALECT_TURBO && i < vx_globset_count(dg->outs); i++) {
 		const char *prefix = vx_globset_prefix(dg->outs, i);
 		add_root(ret, a,
 			vx_key_dir_is_root(dir) ? prefix
 			: *prefix               ? vx_arena_printf(a, "%s/%s", dir, prefix)
 						: dir);
 	}
-	for (uint32_t i = 0; d->has_cache && i < vx_globset_count(dg->ws_files); i++)
+	for (uint32_t i = 0; chosen && i < vx_globset_count(dg->ws_files); i++)
 		add_root(ret, a, vx_globset_prefix(dg->ws_files, i));
 	if (dg->up_files.n)
 		add_root(ret, a, "");
@@ -469,6 +464,11 @@ static int follow_links(struct walked *w)
 	return r;
 }
 
+bool vx_key_names_files(const struct decl_globs *dg)
+{
+	return !vx_globset_empty(dg->files) || !vx_globset_empty(dg->ws_files) || dg->up_files.n;
+}
+
 /* What turbo's `inputs` names is taken from the file system, ignored by git or not; $TURBO_DEFAULT$
  * beside it does not change that. */
 int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
@@ -476,9 +476,8 @@ int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs
 {
 	const struct vx_task *t = &k->g->tasks[task];
 	const char *dir = k->ws->projects[t->project].dir;
-	bool any =
-		!vx_globset_empty(dg->files) || !vx_globset_empty(dg->ws_files) || dg->up_files.n;
-	if (t->decl->dialect != VX_DIALECT_TURBO || !t->decl->has_cache)
+	bool any = vx_key_names_files(dg);
+	if (t->decl->dialect != VX_DIALECT_TURBO)
 		return 0;
 	struct walked w = {.k = k, .a = a};
 	w.p = (struct pick){.dg = dg,

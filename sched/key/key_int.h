@@ -1,5 +1,6 @@
 /* Inside of a keyer. keyer.c (life, compute), inputs.c (which files), encode.c (the parts), fixed.c
- * (fingerprint and globals), stable.c (the gate), recheck.c, probe.c (runtime commands). */
+ * (fingerprint and globals), passed.c (projects without a task), stable.c (the gate), recheck.c,
+ * probe.c (runtime commands). */
 #ifndef VX_KEY_INT_H
 #define VX_KEY_INT_H
 
@@ -36,8 +37,19 @@ struct input_list {
 };
 #define VX_MAX_SHARED_LISTS 64 /* of one project; beyond that each record has its own */
 
+/* A project that stands in keys with every file of it; immutable once made. */
+struct stand {
+	uint32_t project, n;
+	const struct vx_key_input *v; /* sorted by path */
+	struct vx_digest digest;      /* paths, modes and ids */
+	/* monotonic start of the last check that found it unmoved; any thread */
+	_Atomic uint64_t *checked_ns;
+};
+
 struct project_state {
-	bool dirty; /* a command may have written there: list it anew */
+	const struct stand *stand; /* the latest; NULL: nothing has asked */
+	uint32_t stand_generation; /* of the table it is known to hold for */
+	bool dirty;                /* a command may have written there: list it anew */
 	struct own_files own[2];
 	struct input_list *lists;
 	uint32_t n_lists;
@@ -67,6 +79,9 @@ struct fixed_round {
 	const struct fixed_file *linked; /* what the links among them lead to */
 	uint32_t n_linked;
 	struct vx_digest globals_digest;
+	/* of vx_keyer.root_projects, and the digest of theirs */
+	const struct stand *const *stands;
+	struct vx_digest stands_digest;
 };
 
 /* A record and what a later look needs beside it. */
@@ -78,7 +93,8 @@ struct record {
 	bool moved;                   /* taken over, and listed since with another outcome */
 	/* links are followed: what it answers for lies outside of what its globs reach */
 	bool links;
-	struct fixed_file behind; /* where that is a link: the bytes it leads to */
+	struct fixed_file behind;          /* where that is a link: the bytes it leads to */
+	const struct stand *const *passed; /* as many as the task passes through */
 };
 
 /* A file's bytes, links followed; not `present` when there is none. */
@@ -110,6 +126,10 @@ struct vx_keyer {
 	struct probe_result *results;
 	uint32_t n_results, cap_results;
 	const struct fixed_round *fixed;
+	/* under a turbo.json: projects that the root depends on; NULL none */
+	uint32_t *root_projects, n_root_projects;
+	/* by task that runs nothing: as stand.checked_ns */
+	_Atomic uint64_t *checked_ns;
 	struct vx_globset *global_set;
 	struct global_walk {
 		pthread_mutex_t lock;
@@ -137,6 +157,25 @@ struct vx_keyer {
 
 /* keyer.c: what the project holds now. */
 const struct vx_files *vx_key_own(struct vx_keyer *k, uint32_t project, bool with_nested);
+/* Takes the identity of each that has none; what has vanished drops out. `whose` is for the
+ * error. */
+int vx_key_identify(
+	struct vx_keyer *k, const char *whose, struct vx_files *chosen, struct vx_err *err);
+/* vx_key_fill of this task alone */
+int vx_key_fill_one(struct vx_keyer *k, uint32_t task, struct vx_err *err);
+
+/* Which files of its project stand in a task's key? Every file of a task that is not cached; those
+ * that its inputs choose of a cached one. Under a turbo.json the latter also of what runs nothing
+ * in the package, as in Turborepo, and beside the former of what is not cached. */
+static inline bool vx_key_takes_all(const struct vx_task_decl *d)
+{
+	return d->has_exec && !d->has_cache;
+}
+
+static inline bool vx_key_takes_chosen(const struct vx_task_decl *d)
+{
+	return d->has_cache || d->dialect == VX_DIALECT_TURBO;
+}
 
 /* inputs.c */
 int vx_key_globs(struct vx_keyer *k, const struct vx_task_decl *d, const struct decl_globs **ret,
@@ -152,6 +191,8 @@ void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nest
  * another. */
 void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
 	struct vx_arena *a, struct vx_strlist *ret);
+/* Turbo: do its inputs name any file, so that the disk is walked for them? */
+bool vx_key_names_files(const struct decl_globs *dg);
 /* Turbo: files that the globs select on disk, ignored by git or not, and what the links among all
  * of them lead to. */
 int vx_key_walk_turbo(struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
@@ -162,7 +203,23 @@ extern const char *const vx_fingerprint_names[N_FINGERPRINT];
 /* a new round if anything changed */
 int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err);
 /* 0, 1, -errno; any thread */
-int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *r, char *ret_what, size_t cap);
+int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *r, uint64_t since_ns,
+	char *ret_what, size_t cap);
+
+/* passed.c: the project as it stands now. */
+int vx_key_stand(
+	struct vx_keyer *k, uint32_t project, const struct stand **ret, struct vx_err *err);
+int vx_key_stands(struct vx_keyer *k, const uint32_t *projects, uint32_t n,
+	const struct stand *const **ret, struct vx_err *err);
+void vx_key_root_projects(struct vx_keyer *k); /* fills k->root_projects */
+/* Has a file of it moved, or come? A check that began at since_ns (monotonic) or later is
+ * enough. 0, 1, -errno; any thread. */
+int vx_key_stand_moved(
+	struct vx_keyer *k, const struct stand *s, uint64_t since_ns, char *ret_what, size_t cap);
+/* The same of every file that a key holds by way of tasks that run nothing. */
+int vx_key_upstream_moved(
+	struct vx_keyer *k, const struct record *r, uint64_t since_ns, char *ret_what, size_t cap);
+int vx_key_fill_groups(struct vx_keyer *k, uint32_t task, struct vx_err *err);
 
 /* probe.c */
 int vx_key_probe(struct vx_keyer *k, const char *cwd_rel, const char *command,
@@ -178,6 +235,21 @@ enum vx_reach vx_key_reach(struct vx_keyer *k, uint32_t task, bool *ret_fingerpr
 /* recheck.c: has this input moved? 0, 1, -errno. Any thread. */
 int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in);
 void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret);
+/* A list of inputs that is looked at again. */
+struct watched {
+	const struct vx_key_input *v; /* sorted by path */
+	uint32_t n;
+	/* LOOK_STAT: a file that was written counts as moved though its bytes are the same again.
+	 * LOOK_BYTES: by its bytes alone */
+	enum { LOOK_STAT, LOOK_BYTES } how;
+};
+/* 0, 1 (named), -errno: one after another, and against what a listing begun at wall_ns has
+ * found. */
+int vx_key_each_moved(struct vx_keyer *k, const struct watched *w, char *ret_what, size_t cap);
+int vx_key_list_moved(struct vx_keyer *k, const struct watched *w, const struct vx_files *now,
+	uint64_t wall_ns, char *ret_what, size_t cap);
+/* Of a record's own files. */
+int vx_key_files_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap);
 
 static inline bool vx_key_dir_is_root(const char *dir)
 {

@@ -24,6 +24,9 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 	k->set_key = VX_BUF((size_t)1 << 30);
 	k->projects = vx_xcalloc(ws->n_projects + 1, sizeof *k->projects);
 	k->records = vx_xcalloc(g->n_tasks + 1, sizeof(struct record *));
+	k->checked_ns = vx_xcalloc(g->n_tasks + 1, sizeof *k->checked_ns);
+	k->generation = 1;
+	vx_key_root_projects(k);
 	if (o->cache_dir) {
 		const char *rel = vx_path_below(o->cache_dir, ws->root);
 		k->cache_rel = rel && *rel ? vx_arena_strdup(&k->a, rel) : NULL;
@@ -39,7 +42,6 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 		vx_keyer_free(k);
 		return r;
 	}
-	k->generation = 1;
 	vx_seed_begin(k);
 	*ret = k;
 	return 0;
@@ -62,6 +64,7 @@ void vx_keyer_free(struct vx_keyer *k)
 	vx_map_free(&k->probes);
 	free(k->projects);
 	free(k->records);
+	free(k->checked_ns);
 	free(k->globs);
 	free(k->results);
 	free(k->stable);
@@ -126,10 +129,6 @@ static void mark_dirty(struct vx_keyer *k, uint32_t project)
 static int freshen(struct vx_keyer *k, struct vx_err *err)
 {
 	int r = 0;
-	if (k->fixed_dirty)
-		r = vx_key_fixed_read(k, err);
-	if (r < 0)
-		return r;
 	if (k->n_dirty > 64 && k->n_dirty > k->ws->n_projects / 4)
 		k->all_dirty = true;
 	if (k->all_dirty)
@@ -142,7 +141,7 @@ static int freshen(struct vx_keyer *k, struct vx_err *err)
 		k->projects[k->dirty[i]].dirty = false;
 	k->n_dirty = 0;
 	k->all_dirty = false;
-	return 0;
+	return k->fixed_dirty ? vx_key_fixed_read(k, err) : 0;
 }
 
 const struct vx_files *vx_key_own(struct vx_keyer *k, uint32_t project, bool with_nested)
@@ -176,9 +175,8 @@ static void hash_one(void *arg, uint32_t i)
 		atomic_store(&h->culprit, f);
 }
 
-/* Identities of the chosen files; what has vanished drops out. */
-static int identify(
-	struct vx_keyer *k, const char *task_id, struct vx_files *chosen, struct vx_err *err)
+int vx_key_identify(
+	struct vx_keyer *k, const char *whose, struct vx_files *chosen, struct vx_err *err)
 {
 	struct vx_files todo = {0};
 	for (uint32_t i = 0; i < chosen->n; i++)
@@ -192,7 +190,7 @@ static int identify(
 	vx_files_free(&todo);
 	int r = atomic_load(&h.first_error);
 	if (r < 0) {
-		vx_err_set(err, r, "%s: input %s cannot be read: %s", task_id,
+		vx_err_set(err, r, "%s: input %s cannot be read: %s", whose,
 			atomic_load(&h.culprit)->path,
 			r == -EBUSY ? "it keeps changing" : vx_strerror(r));
 		if (r == -EBUSY)
@@ -285,7 +283,7 @@ static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, s
 		if (r < 0)
 			return r;
 	}
-	r = identify(k, t->id, chosen, err);
+	r = vx_key_identify(k, t->id, chosen, err);
 	if (r < 0)
 		return r;
 	struct record *rec = vx_arena_alloc(&k->a, sizeof *rec);
@@ -294,8 +292,10 @@ static int compute(struct vx_keyer *k, uint32_t task, struct vx_files *chosen, s
 	rec->pub.n_inputs = chosen->n;
 	rec->pub.empty_globs = vx_strlist_done(&empty);
 	rec->fixed = k->fixed;
-	for (uint32_t i = 0; t->decl->dialect == VX_DIALECT_TURBO && t->decl->has_cache &&
-			     i < chosen->n && !rec->links;
+	r = vx_key_stands(k, t->passed, t->n_passed, &rec->passed, err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; t->decl->dialect == VX_DIALECT_TURBO && i < chosen->n && !rec->links;
 		i++)
 		rec->links = (chosen->v[i]->mode & 0170000) == 0120000;
 	*ret = rec;
@@ -327,7 +327,7 @@ int vx_key_compute(
 
 /* The key stays what it was: it has been probed, and dependents fold it. Where the files say
  * otherwise by now, the result is not to be saved. */
-int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err)
+int vx_key_fill_one(struct vx_keyer *k, uint32_t task, struct vx_err *err)
 {
 	struct record *rec = k->records[task], *full = NULL;
 	struct vx_files chosen = {0};
@@ -343,6 +343,12 @@ int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err)
 	full->pub.key = rec->pub.key;
 	*rec = *full;
 	return 0;
+}
+
+int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err)
+{
+	int r = vx_key_fill_one(k, task, err);
+	return r < 0 ? r : vx_key_fill_groups(k, task, err);
 }
 
 const struct vx_key_record *vx_key_get(const struct vx_keyer *k, uint32_t task)

@@ -27,23 +27,6 @@ void vx_key_input_of(const struct vx_file *f, struct vx_key_input *ret)
 		.looked_ns = f->looked_ns};
 }
 
-/* Under a turbo.json tracked outputs are inputs as well (inputs.c); the command writes those
- * itself. */
-static bool makes(struct vx_keyer *k, const struct record *r, const char *path)
-{
-	const struct vx_task *t = &k->g->tasks[r->pub.task];
-	const char *dir = k->ws->projects[t->project].dir;
-	size_t n = vx_key_dir_is_root(dir) ? 0 : strlen(dir) + 1;
-	const struct decl_globs *dg;
-	if (!t->decl->has_cache || t->decl->dialect != VX_DIALECT_TURBO ||
-		vx_key_globs(k, t->decl, &dg, NULL) < 0)
-		return false;
-	if (vx_globset_match(dg->ws_outs, path, strlen(path)))
-		return true;
-	return (!n || (strncmp(path, dir, n - 1) == 0 && path[n - 1] == '/')) &&
-	       vx_globset_match(dg->outs, path + n, strlen(path + n));
-}
-
 /* One look: the same inode, unchanged since it was hashed. By whatever way it is reached, its bytes
  * are those; `path` is relative to fd. */
 static bool as_it_was(struct vx_keyer *k, const struct vx_key_input *in, int fd, const char *path)
@@ -60,9 +43,10 @@ static bool as_it_was(struct vx_keyer *k, const struct vx_key_input *in, int fd,
 	       (!exec || vx_git_mode(st.st_mode, true) == in->mode);
 }
 
-/* With a record a file that has been written since counts as moved though its bytes are the same
- * again, for nobody knows what they were in between; but for what the command makes. */
-static int input_moved(struct vx_keyer *k, const struct record *of, const struct vx_key_input *in)
+/* A vx.json's input that has been written since counts as moved though its bytes are the same
+ * again, for nobody knows what they were in between. Under a turbo.json the bytes count, as in
+ * Turborepo. */
+static int input_moved(struct vx_keyer *k, int how, const struct vx_key_input *in)
 {
 	int fd = vx_source_fd(k->src);
 	bool exec = vx_source_trusts_exec(k->src);
@@ -79,8 +63,8 @@ static int input_moved(struct vx_keyer *k, const struct record *of, const struct
 		return 1;
 	if (vx_fstat_equal(&f.st, &was) && !vx_fstat_racy(&was, in->looked_ns))
 		return 0;
-	if (of && (f.st.size != in->size || f.st.mtime_ns != in->mtime_ns || f.st.ino != in->ino) &&
-		!makes(k, of, in->path))
+	if (how == LOOK_STAT &&
+		(f.st.size != in->size || f.st.mtime_ns != in->mtime_ns || f.st.ino != in->ino))
 		return 1;
 	r = vx_identity_take(fd, in->path, vx_source_kind(k->src), exec, &f);
 	if (r == -ENOENT || r == -EBUSY)
@@ -93,13 +77,20 @@ static int input_moved(struct vx_keyer *k, const struct record *of, const struct
 
 int vx_key_input_moved(struct vx_keyer *k, const struct vx_key_input *in)
 {
-	return input_moved(k, NULL, in);
+	return input_moved(k, LOOK_BYTES, in);
+}
+
+static struct watched watched_of(const struct vx_keyer *k, const struct record *r)
+{
+	const struct vx_task_decl *d = k->g->tasks[r->pub.task].decl;
+	return (struct watched){r->pub.inputs, r->pub.n_inputs,
+		d->dialect == VX_DIALECT_TURBO ? LOOK_BYTES : LOOK_STAT};
 }
 
 static int manifest_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
 {
 	if (r->manifest.mode) {
-		int res = input_moved(k, r, &r->manifest);
+		int res = input_moved(k, watched_of(k, r).how, &r->manifest);
 		if (res == 0 && r->manifest.mode == 0120000) {
 			struct fixed_file now;
 			res = vx_key_read_through(vx_source_fd(k->src), r->manifest.path, &now);
@@ -156,13 +147,13 @@ static size_t dir_bytes(const char *path)
 
 /* The directory that this input and the next ones are in, opened where enough of them are for that
  * to pay: the way to it is then gone once. -1 */
-static int open_dir_of(struct vx_keyer *k, const struct record *r, uint32_t i, size_t *ret_n)
+static int open_dir_of(struct vx_keyer *k, const struct watched *w, uint32_t i, size_t *ret_n)
 {
-	const struct vx_key_input *in = &r->pub.inputs[i];
+	const struct vx_key_input *in = &w->v[i];
 	char dir[VX_MAX_PATH];
 	size_t n = dir_bytes(in->path);
 	*ret_n = n;
-	if (!n || n >= sizeof dir || i + DIR_PAYS > r->pub.n_inputs ||
+	if (!n || n >= sizeof dir || i + DIR_PAYS > w->n ||
 		strncmp(in[DIR_PAYS - 1].path, in->path, n) != 0 ||
 		dir_bytes(in[DIR_PAYS - 1].path) != n)
 		return -1;
@@ -171,21 +162,21 @@ static int open_dir_of(struct vx_keyer *k, const struct record *r, uint32_t i, s
 	return openat(vx_source_fd(k->src), dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static int each_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
+int vx_key_each_moved(struct vx_keyer *k, const struct watched *w, char *ret_what, size_t cap)
 {
 	int res = 0, fd = -1;
 	const char *of = NULL; /* the path that the directory was opened or not opened for */
 	size_t n = 0;
-	for (uint32_t i = 0; res == 0 && i < r->pub.n_inputs; i++) {
-		const struct vx_key_input *in = &r->pub.inputs[i];
+	for (uint32_t i = 0; res == 0 && i < w->n; i++) {
+		const struct vx_key_input *in = &w->v[i];
 		if (!of || strncmp(in->path, of, n) != 0 || strchr(in->path + n, '/')) {
 			vx_close(fd);
-			fd = open_dir_of(k, r, i, &n);
+			fd = open_dir_of(k, w, i, &n);
 			of = in->path;
 		}
 		if (fd >= 0 && as_it_was(k, in, fd, in->path + n))
 			continue;
-		res = input_moved(k, r, in);
+		res = input_moved(k, w->how, in);
 		if (res)
 			snprintf(ret_what, cap, "%s", in->path);
 	}
@@ -221,8 +212,9 @@ static bool same_set(struct vx_keyer *k, const struct record *r, struct vx_arena
 	const struct vx_task *t = &k->g->tasks[r->pub.task];
 	const struct decl_globs *dg;
 	struct vx_strlist roots = {0};
-	if (t->decl->dialect == VX_DIALECT_TURBO || vx_key_globs(k, t->decl, &dg, NULL) < 0)
-		return false;
+	if (vx_key_globs(k, t->decl, &dg, NULL) < 0 || r->links ||
+		(t->decl->dialect == VX_DIALECT_TURBO && vx_key_names_files(dg)))
+		return false; /* what those lead to, or name, is looked for on the disk */
 	vx_key_input_roots(k, r->pub.task, dg, a, &roots);
 	for (uint32_t i = 0; i < roots.n; i++) {
 		int same = vx_source_same(k->src, roots.v[i]);
@@ -232,30 +224,43 @@ static bool same_set(struct vx_keyer *k, const struct record *r, struct vx_arena
 	return true;
 }
 
-/* Names the first path that is in one of the sets only, or whose file moved. */
-static int set_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
+/* Names the first path that is in one of the lists only, or whose file moved. */
+int vx_key_list_moved(struct vx_keyer *k, const struct watched *w, const struct vx_files *now,
+	uint64_t wall_ns, char *ret_what, size_t cap)
 {
-	struct vx_arena a = {0};
-	struct vx_files now = {0};
-	uint64_t since_ns = vx_wall_ns();
-	if (same_set(k, r, &a)) {
-		vx_arena_free(&a);
-		return each_moved(k, r, ret_what, cap);
-	}
-	int res = choose_now(k, r, &a, &now);
-	uint32_t i = 0;
-	for (; res == 0 && (i < now.n || i < r->pub.n_inputs); i++) {
-		const char *x = i < now.n ? now.v[i]->path : NULL,
-			   *y = i < r->pub.n_inputs ? r->pub.inputs[i].path : NULL;
+	int res = 0;
+	for (uint32_t i = 0; res == 0 && (i < now->n || i < w->n); i++) {
+		const char *x = i < now->n ? now->v[i]->path : NULL,
+			   *y = i < w->n ? w->v[i].path : NULL;
 		int c = !x ? 1 : !y ? -1 : strcmp(x, y);
 		/* what went or changed is named before what came */
-		if (c && (res = each_moved(k, r, ret_what, cap)) == 0) {
+		if (c && (res = vx_key_each_moved(k, w, ret_what, cap)) == 0) {
 			snprintf(ret_what, cap, "%s", c < 0 ? x : y);
 			res = 1;
 		}
-		if (!c && !seen_same(k, now.v[i], &r->pub.inputs[i], since_ns) &&
-			(res = input_moved(k, r, &r->pub.inputs[i])) != 0)
+		if (!c && !seen_same(k, now->v[i], &w->v[i], wall_ns) &&
+			(res = input_moved(k, w->how, &w->v[i])) != 0)
 			snprintf(ret_what, cap, "%s", y);
+	}
+	return res;
+}
+
+int vx_key_files_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
+{
+	const struct vx_task_decl *d = k->g->tasks[r->pub.task].decl;
+	struct watched w = watched_of(k, r);
+	struct vx_arena a = {0};
+	struct vx_files now = {0};
+	uint64_t wall_ns = vx_wall_ns();
+	int res = manifest_moved(k, r, ret_what, cap);
+	if (res || (!vx_key_takes_all(d) && !vx_key_takes_chosen(d)))
+		return res;
+	if (same_set(k, r, &a)) {
+		res = vx_key_each_moved(k, &w, ret_what, cap);
+	} else {
+		res = choose_now(k, r, &a, &now);
+		if (res == 0)
+			res = vx_key_list_moved(k, &w, &now, wall_ns, ret_what, cap);
 	}
 	vx_files_free(&now);
 	vx_arena_free(&a);
@@ -271,11 +276,11 @@ int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *pub, char *re
 		snprintf(ret_what, cap, "%s", k->ws->projects[k->g->tasks[pub->task].project].dir);
 		return 1;
 	}
-	int res = vx_key_fixed_moved(k, r->fixed, ret_what, cap);
-	if (res == 0)
-		res = manifest_moved(k, r, ret_what, cap);
+	uint64_t since_ns = vx_now_ns();
+	int res = vx_key_fixed_moved(k, r->fixed, since_ns, ret_what, cap);
 	if (res == 0) /* a command's inputs are listed anew, and the listing has looked at each */
-		res = k->g->tasks[pub->task].decl->has_exec ? set_moved(k, r, ret_what, cap)
-							    : each_moved(k, r, ret_what, cap);
+		res = vx_key_files_moved(k, r, ret_what, cap);
+	if (res == 0)
+		res = vx_key_upstream_moved(k, r, since_ns, ret_what, cap);
 	return res;
 }

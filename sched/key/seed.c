@@ -33,6 +33,7 @@ static void fixed_digest(const struct fixed_round *f, struct vx_digest *ret)
 		vx_sha256_add(&c, &f->v[i].digest, sizeof f->v[i].digest);
 	}
 	vx_sha256_add(&c, &f->globals_digest, sizeof f->globals_digest);
+	vx_sha256_add(&c, &f->stands_digest, sizeof f->stands_digest);
 	uint32_t globals = f->n_globals;
 	vx_sha256_add(&c, &globals, sizeof globals);
 	vx_sha256_done(&c, ret);
@@ -182,23 +183,37 @@ static bool files_digest(
 	return manifest; /* else the key folds a package.json that is not among these */
 }
 
-static bool digest_of(struct vx_keyer *k, const struct vx_task *t, uint32_t *ret_slot)
+static bool digest_of(struct vx_keyer *k, uint32_t project, bool nested, uint32_t *ret_slot)
 {
 	struct vx_seed_state *s = k->seed;
-	bool nested = t->decl->dialect == VX_DIALECT_TURBO;
-	uint32_t slot = 2 * t->project + nested;
+	uint32_t slot = 2 * project + nested;
 	*ret_slot = slot;
 	if (!s->digested[slot])
 		s->digested[slot] =
-			files_digest(k, t->project, nested, &s->now.projects[slot]) ? 1 : 2;
+			files_digest(k, project, nested, &s->now.projects[slot]) ? 1 : 2;
 	return s->digested[slot] == 1;
+}
+
+/* Projects whose files the key folds: the task's own, then those that it passes through. False:
+ * there is no digest of one. With `was`: or it is another than it was. */
+static bool digests(struct vx_keyer *k, const struct vx_task *t, const struct vx_seed *was)
+{
+	for (uint32_t i = 0; i <= t->n_passed; i++) {
+		uint32_t slot, p = i ? t->passed[i - 1] : t->project;
+		bool nested = !i && t->decl->dialect == VX_DIALECT_TURBO;
+		if (!digest_of(k, p, nested, &slot) ||
+			(was && memcmp(&k->seed->now.projects[slot], &was->projects[slot],
+					sizeof was->projects[slot]) != 0))
+			return false;
+	}
+	return true;
 }
 
 /* Does the key fold nothing but what the digests cover? */
 static bool covered(const struct vx_task *t)
 {
 	const struct vx_cache_decl *c = &t->decl->cache;
-	if (!t->decl->has_cache)
+	if (!vx_key_takes_chosen(t->decl))
 		return true;
 	if (c->workspace_files.n || c->runtime.n || c->workspace_runtime.n)
 		return false;
@@ -209,12 +224,8 @@ bool vx_seed_take(struct vx_keyer *k, uint32_t task, struct record *r)
 {
 	struct vx_seed_state *s = k->seed;
 	const struct vx_task *t = &k->g->tasks[task];
-	uint32_t slot;
 	if (!s || !s->was || k->generation != 1 || k->o.explain || !s->was->reusable[task] ||
-		!covered(t) || !digest_of(k, t, &slot))
-		return false;
-	if (memcmp(&s->now.projects[slot], &s->was->projects[slot], sizeof s->now.projects[slot]) !=
-		0)
+		!covered(t) || !digests(k, t, s->was))
 		return false;
 	for (uint32_t i = 0; i < t->n_key_deps; i++) {
 		uint32_t u = t->key_deps[i];
@@ -232,11 +243,10 @@ void vx_seed_note(struct vx_keyer *k, uint32_t task)
 {
 	struct vx_seed_state *s = k->seed;
 	const struct vx_task *t = &k->g->tasks[task];
-	uint32_t slot;
 	if (!s || k->generation != 1)
 		return;
 	s->now.keys[task] = k->records[task]->pub.key;
-	s->now.reusable[task] = !k->records[task]->links && covered(t) && digest_of(k, t, &slot);
+	s->now.reusable[task] = !k->records[task]->links && covered(t) && digests(k, t, NULL);
 	if (s->now.reusable[task])
 		s->changed = true;
 }

@@ -30,7 +30,7 @@
 #define MAGIC 0x316e616c70585656ULL
 #define MAX_FACTS_BYTES ((uint64_t)1 << 30)
 #define IMAGE_ALIGN 65536U /* as large as pages get */
-#define IMAGE_LAYOUT 4U    /* changes with what image.c writes where the structs' sizes do not */
+#define IMAGE_LAYOUT 5U    /* changes with what image.c writes where the structs' sizes do not */
 
 struct header {
 	uint64_t magic, n_facts, facts_bytes, image_bytes, facts_sum, image_sum;

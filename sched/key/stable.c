@@ -28,7 +28,9 @@ struct gate {
 	bool *writes;        /* by project: some task of it writes declared or undeclared files */
 	bool *root_up;       /* by task: a task of the root project that writes is upstream */
 	bool *cyclic;        /* by project: a way out of it may lead back */
-	bool any_writes;
+	uint8_t *near;       /* by project: some writer in, around or below it; 1 yes, 2 no */
+	bool any_writes, any_nested; /* any_nested: projects lie in others than the root */
+	uint32_t *passed_in; /* by project: the round of a search whose task passes through it */
 	uint32_t *stamp, *stack, round;
 	struct vx_map by_dir;
 	struct kinds *of_project, all;
@@ -150,6 +152,7 @@ struct search {
 	const char *dir;
 	const char *const *prefixes; /* of workspaceFiles */
 	uint32_t n_prefixes;
+	bool passed; /* projects that are passed through too */
 };
 
 static bool related(const char *a, const char *b)
@@ -168,6 +171,8 @@ static bool changes(const struct gate *g, const struct search *s, uint32_t u)
 	for (uint32_t i = 0; i < s->n_prefixes; i++)
 		if (related(s->prefixes[i], up_dir))
 			return true;
+	if (!vx_key_takes_all(t->decl) && !vx_key_takes_chosen(t->decl))
+		return false; /* its own project is not in its key */
 	if (g->reach[u] == VX_REACH_PROJECT && related(up_dir, s->dir))
 		return up->project == t->project || vx_path_within(s->dir, up_dir) ||
 		       t->decl->dialect == VX_DIALECT_TURBO;
@@ -176,13 +181,28 @@ static bool changes(const struct gate *g, const struct search *s, uint32_t u)
 	const struct decl_globs *ug;
 	if (vx_key_globs(g->k, up->decl, &ug, NULL) < 0)
 		return true;
-	if (!t->decl->has_cache || t->decl->cache.default_inputs)
+	if (vx_key_takes_all(t->decl) || t->decl->cache.default_inputs)
 		return up->project == t->project || vx_path_within(up_dir, s->dir) ||
 		       vx_globset_may_reach(ug->outs, vx_path_relative(&g->k->a, up_dir, s->dir),
 			       strlen(vx_path_relative(&g->k->a, up_dir, s->dir)));
 	if (up->project == t->project && vx_globset_match(ug->outs, "package.json", 12))
 		return true;
 	return vx_globset_overlap(s->dg->files, s->dir, ug->outs, up_dir);
+}
+
+/* Does the project of an upstream writer lie in, around or below one that is passed through? */
+static bool meets_passed(const struct gate *g, const struct search *s, uint32_t u)
+{
+	const struct vx_task *t = &g->k->g->tasks[s->task];
+	uint32_t p = g->k->g->tasks[u].project;
+	if (!s->passed || !task_writes(g, u))
+		return false;
+	if (g->passed_in[p] == g->round || vx_key_dir_is_root(dir_of(g, u)))
+		return true;
+	for (uint32_t i = 0; g->any_nested && i < t->n_passed; i++)
+		if (related(g->k->ws->projects[t->passed[i]].dir, dir_of(g, u)))
+			return true;
+	return false;
 }
 
 static bool search(struct gate *g, const struct search *s)
@@ -192,10 +212,12 @@ static bool search(struct gate *g, const struct search *s)
 	g->round++;
 	g->stack[n++] = s->task;
 	g->stamp[s->task] = g->round;
+	for (uint32_t i = 0; s->passed && i < gr->tasks[s->task].n_passed; i++)
+		g->passed_in[gr->tasks[s->task].passed[i]] = g->round;
 	while (n) {
 		uint32_t t = g->stack[--n];
 		if (t != s->task && (!s->same_project || gr->tasks[t].project == home) &&
-			changes(g, s, t))
+			(changes(g, s, t) || meets_passed(g, s, t)))
 			return true;
 		for (uint32_t i = 0; i < gr->tasks[t].n_deps; i++) {
 			uint32_t u = gr->tasks[t].deps[i], p = gr->tasks[u].project;
@@ -298,7 +320,11 @@ static bool writer_near_prefix(const struct gate *g, const char *prefix)
 	if (vx_key_dir_is_root(prefix))
 		return g->any_writes;
 	uint32_t p = vx_map_gets(&g->by_dir, prefix);
-	return (p != VX_MAP_NONE && g->writes[p]) || writer_around(g, prefix, true);
+	if (p == VX_MAP_NONE)
+		return writer_around(g, prefix, true);
+	if (!g->near[p]) /* many tasks pass through the same projects */
+		g->near[p] = g->writes[p] || writer_around(g, prefix, true) ? 1 : 2;
+	return g->near[p] == 1;
 }
 
 static bool preliminary(struct gate *g, uint32_t task)
@@ -307,7 +333,7 @@ static bool preliminary(struct gate *g, uint32_t task)
 	for (uint32_t i = 0; i < t->n_deps; i++)
 		if (g->k->stable[t->deps[i]] == 2)
 			return true;
-	if (!t->decl->has_exec)
+	if (!t->decl->has_exec && !vx_key_takes_chosen(t->decl) && !t->n_passed)
 		return false;
 	if (g->everywhere_up[task])
 		return true;
@@ -317,18 +343,24 @@ static bool preliminary(struct gate *g, uint32_t task)
 	if ((g->cyclic[t->project] || !harmless(g, &s, &g->of_project[t->project])) &&
 		search(g, &s))
 		return true;
-	struct vx_strs prefixes = t->decl->has_cache ? ws_prefixes(g, s.dg) : (struct vx_strs){0};
+	struct vx_strs prefixes =
+		vx_key_takes_chosen(t->decl) ? ws_prefixes(g, s.dg) : (struct vx_strs){0};
 	bool wide = g->root_up[task] || writer_around(g, s.dir,
 						t->decl->dialect == VX_DIALECT_TURBO &&
 							g->k->ws->projects[t->project].nested.n);
 	for (uint32_t i = 0; i < prefixes.n && !wide; i++)
 		wide = writer_near_prefix(g, prefixes.v[i]);
-	if (!wide)
+	for (uint32_t i = 0; i < t->n_passed && !s.passed; i++) {
+		if (t->passed[i] == g->k->ws->root_project && g->any_writes)
+			return true;
+		s.passed = writer_near_prefix(g, g->k->ws->projects[t->passed[i]].dir);
+	}
+	if (!wide && !s.passed)
 		return false;
 	s.same_project = false;
 	s.prefixes = prefixes.v;
 	s.n_prefixes = prefixes.n;
-	return !harmless(g, &s, &g->all) && search(g, &s);
+	return (s.passed || !harmless(g, &s, &g->all)) && search(g, &s);
 }
 
 static void sum_up(struct gate *g)
@@ -363,10 +395,14 @@ static void decide_all(struct vx_keyer *k)
 	g.root_up = vx_xcalloc(n + 1, sizeof(bool));
 	g.writes = vx_xcalloc(np + 1, sizeof(bool));
 	g.cyclic = vx_xcalloc(np + 1, sizeof(bool));
+	g.near = vx_xcalloc(np + 1, 1);
 	g.stamp = vx_xcalloc(n + 1, sizeof *g.stamp);
 	g.stack = vx_xcalloc(n + 1, sizeof *g.stack);
-	for (uint32_t p = 0; p < np; p++)
+	g.passed_in = vx_xcalloc(np + 1, sizeof *g.passed_in);
+	for (uint32_t p = 0; p < np; p++) {
 		vx_map_puts(&g.by_dir, k->ws->projects[p].dir, p);
+		g.any_nested |= p != k->ws->root_project && k->ws->projects[p].nested.n;
+	}
 	g.of_project = vx_xcalloc(np + 1, sizeof *g.of_project);
 	sum_up(&g);
 	find_cyclic(&g);
@@ -379,6 +415,8 @@ static void decide_all(struct vx_keyer *k)
 	free(g.root_up);
 	free(g.writes);
 	free(g.cyclic);
+	free(g.near);
+	free(g.passed_in);
 	free(g.stamp);
 	free(g.stack);
 	free(g.of_project);

@@ -24,7 +24,7 @@ static bool keys_are_plain(const struct vx_keyer *k)
 		return false;
 	for (uint32_t t = 0; t < k->g->n_tasks; t++) {
 		const struct vx_task_decl *d = k->g->tasks[t].decl;
-		if (!d->has_cache)
+		if (!vx_key_takes_chosen(d))
 			continue;
 		if (k->records[t] && k->records[t]->links)
 			return false;

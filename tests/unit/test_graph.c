@@ -115,6 +115,57 @@ static void test_key_deps(void **state)
 	plan_close(&p);
 }
 
+/* Names of the projects that a task passes through. */
+static const char *passed(struct plan *p, const char *id)
+{
+	static char text[256];
+	const struct vx_task *t = plan_task(p, id);
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < t->n_passed; i++) {
+		strcat(text, i ? " " : "");
+		strcat(text, p->ws.projects[t->passed[i]].name);
+	}
+	return text;
+}
+
+static void projects_passed_through_stand_in_the_task(void **state)
+{
+	static const struct {
+		const char *depends, *more, *want;
+	} cases[] = {
+		{"^build", "", "lib"},     /* util declares it */
+		{"^test", "", "lib util"}, /* nothing further down does: app alone */
+		{"^gen.*", "", "lib util"},
+		{"^no.*", "", "lib util"}, /* nobody does */
+		{"^build\",\"^test", "", "lib util"},
+		{"^build", ",\"tasks\":[]", ""},
+		{"^build", ",\"tasks\":[\"*\"]", ""},
+		{"^build", ",\"tasks\":[\"^*\"]", "lib"},
+		{"^build", ",\"tasks\":[\"^build\"]", "lib"},
+		{"^build\",\"^test", ",\"tasks\":[\"^build\"]", "lib"},
+		{"^no.*", ",\"tasks\":[\"^no.*\"]", "lib util"},
+		{"util#build", "", ""},
+	};
+	char text[1024];
+	struct plan p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		basic(&p);
+		snprintf(text, sizeof text,
+			"{\"tasks\":{\"build\":{\"dependsOn\":[\"%s\"],\"exec\":{\"command\":\"cc\"},"
+			"\"cache\":{\"inputs\":{\"files\":[]%s},\"outputs\":{\"files\":[]}}},"
+			"\"test\":{\"exec\":{\"command\":\"t\"}},\"gen.a\":{\"exec\":{\"command\":\"a\"}}}}",
+			cases[i].depends, cases[i].more);
+		vxt_write(p.dir, "packages/app/vx.json", text);
+		assert_int_equal(plan_load(&p), 0);
+		assert_int_equal(plan_graph(&p, "app#build"), 0);
+		assert_string_equal(passed(&p, "app#build"), cases[i].want);
+		plan_close(&p);
+	}
+}
+
 static const char *cached(const char *in, const char *out)
 {
 	static char ring[4][1024];
@@ -214,6 +265,7 @@ int main(void)
 		cmocka_unit_test(test_missing_targets),
 		cmocka_unit_test(test_cycle),
 		cmocka_unit_test(test_key_deps),
+		cmocka_unit_test(projects_passed_through_stand_in_the_task),
 		cmocka_unit_test(test_files_that_meet),
 		cmocka_unit_test(test_shared_outputs_in_order),
 		cmocka_unit_test(test_exclude),
