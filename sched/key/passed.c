@@ -5,7 +5,7 @@
  * No save of a task of theirs ever checks these files, so the save of each task whose key holds
  * them does: vx_key_upstream_moved. One check serves every save that waited for it. */
 #include "key_int.h"
-#include "scan.h"
+#include "../worktree/scan.h"
 
 #include "vx/clock.h"
 

@@ -162,9 +162,21 @@ int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err)
 	return 0;
 }
 
+/* A server goes on writing after it was ready. */
+static void servers_may_have_written(struct loop *l)
+{
+	for (uint32_t s = 0; l->worker_slots > l->slots && s < l->worker_slots; s++) {
+		uint32_t t = l->slot_task[s];
+		if (t != VX_MAP_NONE && l->t[t].phase == PH_RUNNING &&
+			l->g->tasks[t].decl->exec.persistent)
+			vx_keyer_ran(l->keyer, t);
+	}
+}
+
 enum vx_verdict loop_key_late(struct loop *l, uint32_t task)
 {
 	uint64_t start = vx_now_ns();
+	servers_may_have_written(l);
 	make_key(l, task);
 	l->keys_ns += vx_now_ns() - start;
 	enum vx_verdict v = verdict_of(l, task);
