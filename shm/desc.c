@@ -14,7 +14,7 @@
 #include <msgpack.h>
 #include <string.h>
 
-enum { TASK_FIELDS = 12, SPEC_FIELDS = 10, DECL_FIELDS = 16, PACKAGE_FIELDS = 3 };
+enum { TASK_FIELDS = 12, SPEC_FIELDS = 12, DECL_FIELDS = 17, PACKAGE_FIELDS = 4 };
 
 /* Either `pack` is set (writing), or `at` walks over the objects of the innermost open array
  * (reading). */
@@ -197,6 +197,7 @@ static void do_decl(struct codec *c, struct vx_sbx_decl *d)
 	do_bool(c, &d->pty);
 	do_bool(c, &d->git_config);
 	do_strs(c, &d->devices);
+	do_strs(c, &d->protect);
 	do_strs(c, &d->ignore_read);
 	do_strs(c, &d->ignore_write);
 	do_strs(c, &d->ignore_net);
@@ -217,6 +218,7 @@ static void do_packages(struct codec *c, struct vx_sbx_spec *s)
 		do_str(c, &one.name);
 		do_str(c, &one.dir);
 		do_bool(c, &one.keyed);
+		do_bool(c, &one.declared);
 		array_end(c, inner);
 		if (v != NULL)
 			v[i] = one;
@@ -236,6 +238,8 @@ static void do_spec(struct codec *c, struct vx_sbx_spec *s)
 	do_strs(c, &s->nested);
 	do_strs(c, &s->store_dirs);
 	do_packages(c, s);
+	do_strs(c, &s->members);
+	do_strs(c, &s->written);
 	do_bool(c, &s->narrow);
 	do_str(c, &s->home);
 	do_str(c, &s->record_dir);

@@ -169,6 +169,11 @@ struct vx_workspace {
 	struct vx_map by_dir;  /* directory -> project */
 	struct vx_manager manager;
 	struct vx_ws_settings settings;
+	/* vx_wsglob patterns (`!` subtracts): a directory that they match is a member, or becomes
+	 * one with a manifest */
+	struct vx_strs members;
+	/* a sandboxed task may write outside of its project */
+	bool outward_writes;
 	struct vx_strs warnings; /* one line each, said once at the start of a run */
 };
 

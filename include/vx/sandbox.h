@@ -34,6 +34,7 @@ struct vx_sbx_decl {
 	uint32_t n_bind_ports;
 	bool pty, git_config;
 	struct vx_strs devices;
+	struct vx_strs protect; /* allow.protected */
 	struct vx_strs ignore_read, ignore_write, ignore_net;
 	bool weaker_when_nested;
 };
@@ -43,6 +44,8 @@ struct vx_sbx_package {
 	const char *name, *dir; /* dir relative to the root */
 	/* the task's key folds a task of this project, directly or through upstream keys */
 	bool keyed;
+	/* the manifests of the task's project or of the root lead to it */
+	bool declared;
 };
 
 /* What the scheduler knows and a worker cannot find out. */
@@ -54,9 +57,16 @@ struct vx_sbx_spec {
 	struct vx_strs nested;
 	/* canonical: the cache directory and whatever else of ours must stay hidden */
 	struct vx_strs store_dirs;
-	/* all members of the workspace that a link may name */
+	/* members of the workspace of which something is known: the keyed ones when narrow, and
+	 * where `written` is not empty the declared ones */
 	const struct vx_sbx_package *packages;
 	uint32_t n_packages;
+	/* patterns over directories (vx/wsglob.h; `!` subtracts): what they match is a member, or
+	 * becomes one with a package.json */
+	struct vx_strs members;
+	/* absolute: what sandboxed tasks of the workspace may write, of that which this task's
+	 * grants and dependencies lead through. A link there may be a task's */
+	struct vx_strs written;
 	/* the task has `cache` and is not persistent: only keyed packages are granted */
 	bool narrow;
 	const char *home; /* HOME of who started vx; "" none */
@@ -134,8 +144,15 @@ struct vx_placeholder {
 	bool outside;
 };
 
-struct vx_withheld { /* a linked package that the key does not answer for */
+/* A linked package that is not granted. */
+enum vx_withheld_why {
+	VX_WITHHELD_KEY,    /* the task's key does not answer for it */
+	VX_WITHHELD_MEMBER, /* it is no member of the workspace */
+	VX_WITHHELD_LINK    /* a task may have written the link, and no manifest leads there */
+};
+struct vx_withheld {
 	const char *link, *target, *package;
+	enum vx_withheld_why why;
 };
 
 /* a symlink or directory that must show inside the wall for grants to be reachable */
@@ -173,6 +190,11 @@ struct vx_sbx_request {
  * the reason, before anything is created. */
 int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, struct vx_arena *a,
 	struct vx_sbx_request *ret, struct vx_err *err);
+
+/* The absolute path that a line of allow.read or allow.write names, up to its first wildcard, as it
+ * is spelled; NULL without HOME where it needs one. `project` is absolute. */
+const char *vx_sbx_grant_path(
+	const char *text, const char *project, const char *home, struct vx_arena *a);
 
 /* Where the grants let a command write undeclared files; docs/keys.md, "When a key is taken". From
  * what would be bound, not from how it is spelled. */

@@ -347,6 +347,25 @@ static int load_vx(struct loader *l)
 	return r;
 }
 
+/* Does the grant of a sandboxed task lead out of its project, as it is spelled? */
+static bool leads_out(const char *grant)
+{
+	return *grant == '/' || *grant == '~' || strcmp(grant, "..") == 0 ||
+	       strncmp(grant, "../", 3) == 0 || strstr(grant, "/..");
+}
+
+static bool write_outward(const struct vx_workspace *ws)
+{
+	for (uint32_t i = 0; i < ws->n_projects; i++)
+		for (uint32_t k = 0; k < ws->projects[i].n_tasks; k++) {
+			const struct vx_exec_decl *x = &ws->projects[i].tasks[k]->exec;
+			for (uint32_t n = 0; x->sandboxed && n < x->sandbox.write.n; n++)
+				if (leads_out(x->sandbox.write.v[n]))
+					return true;
+		}
+	return false;
+}
+
 int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *err)
 {
 	struct loader l = {.ws = ws,
@@ -366,6 +385,7 @@ int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *e
 		return vx_err_set(
 			err, l.base.fd, "cannot enter %s: %s", ws->root, vx_strerror(l.base.fd));
 	int r = ws->settings.turbo ? turbo_load(ws, &l.base, a, err) : load_vx(&l);
+	ws->outward_writes = r == 0 && write_outward(ws);
 	vx_map_free(&l.by_text);
 	vx_map_free(&l.by_task);
 	vx_buf_free(&l.said);

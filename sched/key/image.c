@@ -10,12 +10,12 @@
 #include <sys/mman.h>
 
 /* When one of these fails: copy the new member below, then put the new size here. */
-_Static_assert(sizeof(struct vx_workspace) == 256, "struct vx_workspace has changed");
+_Static_assert(sizeof(struct vx_workspace) == 280, "struct vx_workspace has changed");
 _Static_assert(sizeof(struct vx_project) == 136, "struct vx_project has changed");
-_Static_assert(sizeof(struct vx_task_decl) == 544, "struct vx_task_decl has changed");
-_Static_assert(sizeof(struct vx_exec_decl) == 304, "struct vx_exec_decl has changed");
+_Static_assert(sizeof(struct vx_task_decl) == 560, "struct vx_task_decl has changed");
+_Static_assert(sizeof(struct vx_exec_decl) == 320, "struct vx_exec_decl has changed");
 _Static_assert(sizeof(struct vx_cache_decl) == 144, "struct vx_cache_decl has changed");
-_Static_assert(sizeof(struct vx_sbx_decl) == 176, "struct vx_sbx_decl has changed");
+_Static_assert(sizeof(struct vx_sbx_decl) == 192, "struct vx_sbx_decl has changed");
 _Static_assert(sizeof(struct vx_task) == 88, "struct vx_task has changed");
 _Static_assert(sizeof(struct vx_selection) == 48, "struct vx_selection has changed");
 
@@ -121,6 +121,7 @@ static void fix_sandbox(struct copier *c, struct vx_sbx_decl *s)
 	s->unix_paths = put_strs(c, s->unix_paths);
 	s->bind_ports = put(c, s->bind_ports, s->n_bind_ports * sizeof *s->bind_ports);
 	s->devices = put_strs(c, s->devices);
+	s->protect = put_strs(c, s->protect);
 	s->ignore_read = put_strs(c, s->ignore_read);
 	s->ignore_write = put_strs(c, s->ignore_write);
 	s->ignore_net = put_strs(c, s->ignore_net);
@@ -216,6 +217,7 @@ static void fix_workspace(struct copier *c, struct vx_workspace *ws)
 	s->global_files = put_strs(c, s->global_files);
 	s->global_env = put_strs(c, s->global_env);
 	s->global_pass_through = put_strs(c, s->global_pass_through);
+	ws->members = put_strs(c, ws->members);
 	ws->warnings = put_strs(c, ws->warnings);
 }
 

@@ -1,7 +1,7 @@
 /* The filter grammar. docs/config.md, "Filters". */
 #include "filter.h"
 
-#include "../glob/wsglob.h"
+#include "vx/wsglob.h"
 
 #include "vx/arena.h"
 #include "vx/buf.h"

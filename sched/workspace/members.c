@@ -1,6 +1,6 @@
 #include "members.h"
 
-#include "../glob/wsglob.h"
+#include "vx/wsglob.h"
 
 #include "vx/arena.h"
 #include "vx/err.h"
@@ -83,6 +83,11 @@ int vx_member_globs_compile(struct vx_strs patterns, const char *where, struct v
 	}
 	*ret = g;
 	return 0;
+}
+
+bool vx_member_globs_match(const struct vx_member_globs *g, const char *dir)
+{
+	return vx_wsglob_member(&g->add, &g->sub, dir);
 }
 
 bool vx_member_globs_claim(const struct vx_member_globs *g, const char *dir)

@@ -31,6 +31,9 @@ int vx_member_globs_compile(struct vx_strs patterns, const char *where, struct v
 /* Lexically: is `dir` (root-relative) or a directory above it a member? */
 bool vx_member_globs_claim(const struct vx_member_globs *g, const char *dir);
 
+/* Is `dir` one that the patterns take as a member, if it has a manifest? */
+bool vx_member_globs_match(const struct vx_member_globs *g, const char *dir);
+
 /* Walks. Directories with a package.json, sorted by path, the root ("." ) left out; node_modules,
  * .git and .vx never entered; a symlinked directory that is also reached by its own path counts
  * once. Directory names live in `keep`. */

@@ -11,6 +11,7 @@
 #include "vx/fd.h"
 #include "vx/limits.h"
 #include "vx/path.h"
+#include "vx/wsglob.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -409,6 +410,22 @@ static int load_projects(
 	return r;
 }
 
+/* The patterns, and by name the members that they reach through a link alone. */
+static struct vx_strs member_patterns(
+	struct loader *l, struct vx_strs patterns, const struct vx_member_globs *globs)
+{
+	struct vx_strlist out = {0};
+
+	for (uint32_t i = 0; i < patterns.n; i++)
+		vx_strlist_add(&out, l->keep, vx_arena_strdup(l->keep, patterns.v[i]));
+	for (uint32_t i = 0; i < l->ws->n_projects; i++) {
+		const char *dir = l->ws->projects[i].dir;
+		if (strcmp(dir, ".") != 0 && !vx_member_globs_match(globs, dir))
+			vx_strlist_add(&out, l->keep, vx_wsglob_literal(dir, l->keep));
+	}
+	return vx_strlist_done(&out);
+}
+
 int vx_workspace_load(
 	const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err)
 {
@@ -438,6 +455,8 @@ int vx_workspace_load(
 	l.warnings = members.warnings;
 	if (r == 0)
 		r = load_projects(&l, &info, &members);
+	if (r == 0)
+		ws.members = member_patterns(&l, patterns_of(&info), globs);
 	ws.warnings = vx_strlist_done(&l.warnings);
 	vx_buf_free(&l.text);
 	vx_close(l.base.fd);

@@ -12,7 +12,7 @@
 #include "../../sched/glob/globrel.h"
 #include "../../sched/workspace/manifest.h"
 #include "../../sched/workspace/semver.h"
-#include "../../sched/glob/wsglob.h"
+#include "vx/wsglob.h"
 
 #include "vx/arena.h"
 #include "vx/assert.h"

@@ -4,7 +4,7 @@
  * each with its reason. */
 #include "vxtest.h"
 
-#include "../../sched/glob/wsglob.h"
+#include "vx/wsglob.h"
 
 #include "vx/arena.h"
 #include "vx/buf.h"

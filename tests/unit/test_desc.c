@@ -45,6 +45,7 @@ static const struct vx_task_desc sample = {
 					.n_bind_ports = 3,
 					.git_config = true,
 					.devices = STRS("/dev/kvm"),
+					.protect = STRS("dist/.vscode"),
 					.ignore_read = STRS("r"),
 					.ignore_write = STRS("w"),
 					.ignore_net = STRS("n"),
@@ -56,6 +57,8 @@ static const struct vx_task_desc sample = {
 			.store_dirs = STRS("/store"),
 			.packages = packages,
 			.n_packages = 2,
+			.members = STRS("p/*", "!p/x"),
+			.written = STRS("/r/dist"),
 			.narrow = true,
 			.home = "",
 			.record_dir = "/r/.vx/sweep",
@@ -78,6 +81,7 @@ static void same_decl(const struct vx_sbx_decl *a, const struct vx_sbx_decl *b)
 	same_strs(a->net_deny, b->net_deny);
 	same_strs(a->unix_paths, b->unix_paths);
 	same_strs(a->devices, b->devices);
+	same_strs(a->protect, b->protect);
 	same_strs(a->ignore_read, b->ignore_read);
 	same_strs(a->ignore_write, b->ignore_write);
 	same_strs(a->ignore_net, b->ignore_net);
@@ -116,11 +120,14 @@ static void there_and_back(void **state)
 	assert_string_equal(e.sandbox.project_dir, ".");
 	same_strs(e.sandbox.nested, d.sandbox.nested);
 	same_strs(e.sandbox.store_dirs, d.sandbox.store_dirs);
+	same_strs(e.sandbox.members, d.sandbox.members);
+	same_strs(e.sandbox.written, d.sandbox.written);
 	assert_int_equal(e.sandbox.n_packages, 2);
 	for (int i = 0; i < 2; i++) {
 		assert_string_equal(e.sandbox.packages[i].name, d.sandbox.packages[i].name);
 		assert_string_equal(e.sandbox.packages[i].dir, d.sandbox.packages[i].dir);
 		assert_int_equal(e.sandbox.packages[i].keyed, d.sandbox.packages[i].keyed);
+		assert_int_equal(e.sandbox.packages[i].declared, d.sandbox.packages[i].declared);
 	}
 	assert_true(e.sandbox.narrow && e.sandbox.weaker);
 	assert_string_equal(e.sandbox.home, "");

@@ -152,7 +152,9 @@ static void withheld_lines(void **state)
 {
 	static const struct vx_withheld v[] = {{"/w/p/a/node_modules/lib", "/w/p/lib", NULL},
 		{"/w/node_modules/@s/other", "/w/p/other", NULL},
-		{"/w/node_modules/alias", "/w/p/named", "real-name"}};
+		{"/w/node_modules/alias", "/w/p/named", "real-name"},
+		{"/w/node_modules/vendor", "/w/vendor/x", NULL, VX_WITHHELD_MEMBER},
+		{"/w/node_modules/y", "/w/p/y", "y", VX_WITHHELD_LINK}};
 	const char *line;
 
 	(void)state;
@@ -177,6 +179,10 @@ static void withheld_lines(void **state)
 	assert_non_null(
 		strstr(withheld_line(&arena, v, 3, "/w/p/a", "/w/p/named/x"), "\"real-name\""));
 	assert_null(strchr(line, '\n'));
+	line = withheld_line(&arena, v, 5, "/w/p/a", "/w/vendor/x/bin");
+	assert_non_null(strstr(line, "only members"));
+	assert_non_null(strstr(line, "allow.read \"../../vendor/x\""));
+	assert_non_null(strstr(withheld_line(&arena, v, 5, "/w/p/a", "/w/p/y"), "task may have"));
 }
 
 int main(void)

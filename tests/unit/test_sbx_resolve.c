@@ -261,8 +261,9 @@ static void pipes_to_init(void **state)
 
 static void dependencies(void **state)
 {
-	static const struct vx_sbx_package packages[] = {{"a", "p/a", false}, {"b", "p/b", true},
-		{"c", "p/c", false}, {"in", "p/a/inner", true}};
+	static const struct vx_sbx_package packages[] = {{"a", "p/a", false, false},
+		{"b", "p/b", true, false}, {"c", "p/c", false, false},
+		{"in", "p/a/inner", true, false}};
 
 	(void)state;
 	dir("/w/p/c");
@@ -305,6 +306,117 @@ static void dependencies(void **state)
 	dir("/w/node_modules/.cache");
 	assert_int_equal(resolve(), 0);
 	assert_int_equal(mount_at("/w/node_modules/.cache")->kind, VX_MNT_HIDE_DIR);
+}
+
+/* Without a name in the spec a member is what the patterns match and what has a manifest. */
+static void only_members_are_dependencies(void **state)
+{
+	(void)state;
+	dir("/w/node_modules");
+	dir("/w/vendor");
+	dir("/w/vendor/x");
+	dir("/w/p/c");
+	sym("/w/node_modules/b", "../p/b");
+	sym("/w/node_modules/c", "../p/c");
+	sym("/w/node_modules/x", "../vendor/x");
+	sym("/w/node_modules/@all", "../p");
+	file("/w/p/b/package.json");
+	file("/w/vendor/x/package.json");
+	spec.members = list_of("p/*", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/p/b", false));
+	assert_null(mount_at("/w/p/c"));
+	assert_null(mount_at("/w/vendor/x"));
+	assert_null(mount_at("/w/p"));
+	assert_int_equal(req.n_withheld, 2); /* what holds the project is dropped */
+	spec.members = list_of("p/*", "!p/b");
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/w/p/b"));
+}
+
+/* Where a task may write, links are the task's: they grant what manifests lead to, and nothing
+ * else. */
+static void links_of_tasks_in_node_modules(void **state)
+{
+	static const struct vx_sbx_package packages[] = {
+		{"b", "p/b", true, true}, {"c", "p/c", true, false}};
+
+	(void)state;
+	dir("/w/node_modules");
+	dir("/w/p/c");
+	dir("/w/private");
+	dir("/w/p/a/node_modules");
+	sym("/w/p/a/node_modules/b", "../../b");
+	sym("/w/p/a/node_modules/c", "../../c");
+	sym("/w/p/a/node_modules/s", "../../../private");
+	spec.packages = packages;
+	spec.n_packages = 2;
+	spec.written = list_of("/w/p/a/node_modules", NULL); /* by another task */
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/p/b", false));
+	assert_null(mount_at("/w/p/c"));
+	assert_null(mount_at("/w/private"));
+	spec.written = (struct vx_strs){0};
+	WRITE("node_modules/", NULL); /* by this one */
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/p/b", false));
+	assert_null(mount_at("/w/p/c"));
+	assert_null(mount_at("/w/private"));
+	spec.narrow = true;
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/w/p/c"));
+	WRITE("dist/", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/p/c", false));
+	/* node_modules itself */
+	fresh(NULL);
+	dir("/w/private");
+	sym("/w/p/a/node_modules", "../../private");
+	spec.nested = (struct vx_strs){0};
+	WRITE(".", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/w/private"));
+}
+
+static void links_of_tasks_on_the_way(void **state)
+{
+	(void)state;
+	dir("/w/p/a/gen");
+	dir("/w/p/a/gen/v1");
+	dir("/w/p/a/hidden");
+	dir("/w/p/b/dist");
+	dir("/w/private");
+	sym("/w/p/a/gen/out", "../hidden");
+	sym("/w/p/a/gen/current", "v1");
+	sym("/w/p/a/alias", "gen");
+	sym("/w/p/b/dist/lib", "../../../private");
+	add("/run/docker.sock", VX_FACT_OTHER, NULL, 0);
+	sym("/w/p/a/gen/sock", "/run/docker.sock");
+	READ("gen/out", NULL);
+	assert_int_equal(resolve(), 0); /* the developer's */
+	WRITE("gen/", NULL);
+	assert_int_equal(resolve(), -EPERM);
+	assert_non_null(strstr(err.what, "/w/p/a/gen/out"));
+	READ("alias/out/x", NULL);
+	assert_int_equal(resolve(), -EPERM);
+	READ("gen/current", NULL); /* within what the task may write anyway */
+	assert_int_equal(resolve(), 0);
+	READ("src", NULL);
+	WRITE("gen/", "gen/out/");
+	assert_int_equal(resolve(), -EPERM);
+	WRITE("alias/", "gen/out/**/*.js");
+	assert_int_equal(resolve(), -EPERM);
+	WRITE("gen/", NULL);
+	spec.decl.unix_paths = list_of("gen/sock", NULL);
+	assert_int_equal(resolve(), -EPERM);
+	spec.decl.unix_paths = (struct vx_strs){0};
+	WRITE("out/", NULL);
+	READ("../b/dist/lib", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/private", false));
+	spec.written = list_of("/w/p/b/dist", NULL);
+	assert_int_equal(resolve(), -EPERM);
+	assert_non_null(strstr(err.what, "/w/p/b/dist/lib"));
 }
 
 static void root_without_capabilities(void **state)
@@ -429,6 +541,9 @@ int main(void)
 		cmocka_unit_test_setup(credentials, fresh),
 		cmocka_unit_test_setup(pipes_to_init, fresh),
 		cmocka_unit_test_setup(dependencies, fresh),
+		cmocka_unit_test_setup(only_members_are_dependencies, fresh),
+		cmocka_unit_test_setup(links_of_tasks_in_node_modules, fresh),
+		cmocka_unit_test_setup(links_of_tasks_on_the_way, fresh),
 		cmocka_unit_test_setup(root_without_capabilities, fresh),
 		cmocka_unit_test_setup(not_in_this_build, fresh),
 		cmocka_unit_test_setup(sockets_and_devices, fresh),

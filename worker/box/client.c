@@ -497,7 +497,8 @@ static void remember_withheld(
 	for (uint32_t i = 0; i < q->n_withheld; i++)
 		v[i] = (struct vx_withheld){vx_arena_strdup(a, q->withheld[i].link),
 			vx_arena_strdup(a, q->withheld[i].target),
-			q->withheld[i].package ? vx_arena_strdup(a, q->withheld[i].package) : NULL};
+			q->withheld[i].package ? vx_arena_strdup(a, q->withheld[i].package) : NULL,
+			q->withheld[i].why};
 	b->withheld_v = v;
 	b->program = vx_arena_strdup(a, program);
 	b->path_var = vx_arena_strdup(a, path ? path : "");

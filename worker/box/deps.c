@@ -27,10 +27,39 @@ static bool seen(const struct sbx_work *w, const char *target)
 	return sbx_covered(&w->reads, target) || sbx_covered(&w->writes, target);
 }
 
+int sbx_compile_members(struct sbx_work *w)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->s->members.n && r == 0; i++) {
+		const char *p = w->s->members.v[i];
+		r = vx_wsglob_add(
+			*p == '!' ? &w->no_members : &w->members, p + (*p == '!'), w->a, w->err);
+	}
+	return r;
+}
+
+/* The directory of a package of the workspace: one that is known by name, or that the patterns
+ * match and that has a manifest. Nothing else is a dependency, wherever a link leads. */
+static int is_member(struct sbx_work *w, const char *dir, bool *ret)
+{
+	const char *rel = vx_path_below(dir, w->s->root);
+	struct sbx_place p = {0};
+	int r = 0;
+
+	*ret = package_at(w, dir) != NULL;
+	if (*ret || !rel || !*rel || !vx_wsglob_member(&w->members, &w->no_members, rel))
+		return 0;
+	r = sbx_lstat(w, vx_path_join(w->a, dir, "package.json"), &p);
+	*ret = r == 0 && p.type == VX_FACT_FILE;
+	return r;
+}
+
 static int one_link(struct sbx_work *w, const char *link)
 {
 	struct sbx_place p = {0};
 	uint32_t before = w->n_skeleton;
+	bool member = false;
 	int r = sbx_follow(w, link, &p);
 
 	/* node_modules itself is bound, and its links with it. */
@@ -42,9 +71,19 @@ static int one_link(struct sbx_work *w, const char *link)
 	if (vx_path_within(w->project, p.path) || sbx_wall_over(w, p.path) || seen(w, p.path))
 		return 0;
 	const struct vx_sbx_package *k = package_at(w, p.path);
-	if (w->s->narrow && !(k && k->keyed)) {
-		*SBX_PUSH(w, w->withheld, w->n_withheld, w->cap_withheld) = (struct vx_withheld){
-			.link = link, .target = p.path, .package = k ? k->name : NULL};
+	r = is_member(w, p.path, &member);
+	if (r < 0)
+		return r;
+	/* A link of a task grants what the manifests, which no task writes, lead to. */
+	bool stray = p.by_task && !(k && k->declared);
+	if (!member || stray || (w->s->narrow && !(k && k->keyed))) {
+		*SBX_PUSH(w, w->withheld, w->n_withheld, w->cap_withheld) =
+			(struct vx_withheld){.link = link,
+				.target = p.path,
+				.package = k ? k->name : NULL,
+				.why = !member ? VX_WITHHELD_MEMBER
+				       : stray ? VX_WITHHELD_LINK
+					       : VX_WITHHELD_KEY};
 		return 0;
 	}
 	return sbx_add_bind(w, &w->reads, p.path, link, VX_WHY_DEPENDENCY, p.type == VX_FACT_DIR);
@@ -88,7 +127,7 @@ int sbx_dependencies(struct sbx_work *w)
 		if (i && vx_streq(top[0], top[1]))
 			break;
 		r = sbx_follow(w, vx_path_join(w->a, top[i], "node_modules"), &p);
-		if (r < 0 || p.type != VX_FACT_DIR || sbx_wall_over(w, p.path) ||
+		if (r < 0 || p.type != VX_FACT_DIR || p.by_task || sbx_wall_over(w, p.path) ||
 			vx_path_within(w->project, p.path))
 			continue;
 		dir[i] = p.path;

@@ -41,6 +41,7 @@ static int follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 {
 	const char *at = "/", *rest = path + 1;
 	struct sbx_place p = {.path = "/", .type = VX_FACT_DIR, .mode = 0755};
+	const char *link[VX_SBX_MAX_LINKS];
 	int links = 0;
 
 	while (*rest) {
@@ -69,6 +70,7 @@ static int follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 			if (++links > VX_SBX_MAX_LINKS)
 				return vx_err_set(w->err, -ELOOP,
 					"sandbox: too many levels of symbolic links in %s", path);
+			link[links - 1] = here;
 			r = w->f->readlink(w->f->self, here, w->a, &to);
 			if (r < 0)
 				return vx_err_set(w->err, r, "sandbox: cannot read the link %s: %s",
@@ -87,6 +89,9 @@ static int follow(struct sbx_work *w, const char *path, struct sbx_place *ret)
 	if (!*rest && p.type != VX_FACT_NONE)
 		p.path = at;
 	p.dangling = p.type == VX_FACT_NONE && links > 0;
+	for (int i = 0; i < links && !p.by_task; i++)
+		if (sbx_leads_out(w, link[i], p.path))
+			p.by_task = link[i];
 	*ret = p;
 	return 0;
 }
@@ -133,27 +138,49 @@ static bool is_wild(const char *component, size_t n)
 	return memchr(component, '*', n) || memchr(component, '?', n);
 }
 
+/* Where the first component with a wildcard begins, or the end. */
+static size_t fixed_part(const char *text)
+{
+	size_t fixed = 0;
+
+	while (text[fixed]) {
+		size_t n = strcspn(text + fixed, "/");
+		if (is_wild(text + fixed, n))
+			break;
+		fixed += n + (text[fixed + n] == '/');
+	}
+	return fixed;
+}
+
+/* Past "~/": HOME is what the rest is relative to. */
+static size_t home_part(const char *text)
+{
+	return text[0] == '~' && (text[1] == '/' || !text[1]) ? 1 + (text[1] == '/') : 0;
+}
+
+const char *vx_sbx_grant_path(
+	const char *text, const char *project, const char *home, struct vx_arena *a)
+{
+	size_t skip = home_part(text);
+
+	if (skip && !(home && *home))
+		return NULL;
+	return vx_path_join(a, skip ? home : project,
+		vx_arena_strndup(a, text + skip, fixed_part(text + skip)));
+}
+
 int sbx_parse_grant(struct sbx_work *w, const char *field, const char *text, struct sbx_grant *ret)
 {
 	struct sbx_grant g = {.text = text};
-	const char *base = w->project, *t = text;
-	size_t fixed = 0;
 
 	if (!*text)
 		return vx_err_set(w->err, -EINVAL, "sandbox: %s holds an empty path", field);
-	if (t[0] == '~' && (t[1] == '/' || !t[1])) {
-		base = w->s->home;
-		if (!base || !*base)
-			return vx_err_set(w->err, -EINVAL,
-				"sandbox: %s \"%s\" needs HOME, which is not set", field, text);
-		t += 1 + (t[1] == '/');
-	}
-	while (t[fixed]) { /* whole components before the first wildcard */
-		size_t n = strcspn(t + fixed, "/");
-		if (is_wild(t + fixed, n))
-			break;
-		fixed += n + (t[fixed + n] == '/');
-	}
+	g.lexical = vx_sbx_grant_path(text, w->project, w->s->home, w->a);
+	if (!g.lexical)
+		return vx_err_set(w->err, -EINVAL,
+			"sandbox: %s \"%s\" needs HOME, which is not set", field, text);
+	const char *t = text + home_part(text);
+	size_t fixed = fixed_part(t);
 	const char *pattern = t + fixed;
 	if (vx_streq(pattern, "**") || vx_streq(pattern, "**/") || vx_streq(pattern, "**/*"))
 		g.as_dir = true; /* the directory itself */
@@ -161,7 +188,6 @@ int sbx_parse_grant(struct sbx_work *w, const char *field, const char *text, str
 		g.pattern = pattern, g.as_dir = true;
 	else if (fixed && t[fixed - 1] == '/')
 		g.as_dir = true;
-	g.lexical = vx_path_join(w->a, base, vx_arena_strndup(w->a, t, fixed));
 	g.inside = vx_path_within(g.lexical, w->project);
 	*ret = g;
 	return 0;
@@ -316,6 +342,8 @@ static int read_one(struct sbx_work *w, const char *text)
 		r = sbx_follow(w, g.lexical, &p);
 	if (r == 0)
 		r = sbx_left_project(w, "allow.read", &g, &p);
+	if (r == 0)
+		r = sbx_refuse_task_link(w, "allow.read", text, &p);
 	if (r < 0 || p.type == VX_FACT_NONE)
 		return r;
 	const struct sbx_wall *wall = sbx_wall_over(w, p.path);
@@ -414,6 +442,8 @@ static int write_one(struct sbx_work *w, const char *text)
 		r = sbx_follow(w, g.lexical, &p);
 	if (r == 0)
 		r = sbx_left_project(w, "allow.write", &g, &p);
+	if (r == 0)
+		r = sbx_refuse_task_link(w, "allow.write", text, &p);
 	if (r == 0)
 		r = sbx_refuse_write(w, &g, p.path);
 	if (r == 0)

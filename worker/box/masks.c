@@ -152,6 +152,8 @@ int sbx_sockets(struct sbx_work *w)
 		r = sbx_parse_grant(w, "allow.unixSockets", paths.v[i], &g);
 		if (r == 0)
 			r = sbx_follow(w, g.lexical, &p);
+		if (r == 0)
+			r = sbx_refuse_task_link(w, "allow.unixSockets", paths.v[i], &p);
 		if (r == 0 && p.type == VX_FACT_OTHER)
 			sbx_mount(w, VX_MNT_BIND, VX_WHY_SOCKET, p.path, paths.v[i], false, false);
 	}

@@ -225,6 +225,10 @@ static int resolve(struct sbx_work *w, struct vx_sbx_request *ret)
 			"sandbox: the workspace holds /tmp, which every task gets for itself");
 	r = sbx_find_walls(w);
 	if (r == 0)
+		r = sbx_compile_members(w);
+	if (r == 0)
+		r = sbx_find_written(w);
+	if (r == 0)
 		r = sbx_credentials(w, &masks);
 	if (r == 0)
 		r = sbx_write_grants(w);

@@ -6,7 +6,8 @@
  *   walls.c    what must stay hidden, and what a write may not touch   deps.c    node_modules and
  *              linked packages
  *   masks.c    credential stores, sockets, devices                     reach.c   write reach, JSON
- *   denies.c   the names that no task may change */
+ *   denies.c   the names that no task may change                      written.c links that a task
+ *              could have written */
 #ifndef VX_BOX_RESOLVE_H
 #define VX_BOX_RESOLVE_H
 
@@ -16,6 +17,7 @@
 #include "vx/path.h"
 #include "vx/sandbox.h"
 #include "vx/strs.h"
+#include "vx/wsglob.h"
 
 #define VX_SBX_MAX_LINKS 40 /* symlinks followed for one path, as the kernel does */
 
@@ -34,6 +36,9 @@ struct sbx_place {
 	uid_t uid;
 	mode_t mode;
 	bool dangling; /* the path itself exists, as a link to nothing */
+	/* A link on the way that a sandboxed task could have written, and that leads out of what
+	 * it may write; NULL none. */
+	const char *by_task;
 };
 
 /* A line of allow.read or allow.write, taken apart. */
@@ -68,6 +73,9 @@ struct sbx_work {
 	struct vx_map known_dirs;
 	struct sbx_wall *walls;
 	uint32_t n_walls, cap_walls;
+	/* what sandboxed tasks may write: as it is spelled, and where that leads */
+	struct vx_strlist written;
+	struct vx_wsglobs members, no_members;
 	/* late: what lies inside a mask and is granted by name */
 	struct sbx_binds reads, writes, late;
 	struct vx_strlist unmasked; /* credential stores that a grant names */
@@ -122,8 +130,19 @@ const struct sbx_wall *sbx_wall_over(const struct sbx_work *w, const char *path)
 int sbx_refuse_write(struct sbx_work *w, const struct sbx_grant *g, const char *path);
 const char *sbx_wall_name(const struct sbx_wall *wall);
 
+/* written.c */
+/* before any grant is looked at: w->written */
+int sbx_find_written(struct sbx_work *w);
+/* a task could have written `link`, and may not write all of where it leads */
+bool sbx_leads_out(const struct sbx_work *w, const char *link, const char *target);
+/* -EPERM for a path that a link of a task leads to */
+int sbx_refuse_task_link(
+	struct sbx_work *w, const char *field, const char *text, const struct sbx_place *p);
+
 /* deps.c */
 int sbx_dependencies(struct sbx_work *w);
+/* the member patterns of the spec, compiled */
+int sbx_compile_members(struct sbx_work *w);
 
 /* masks.c */
 /* the credential stores that exist, canonical */

@@ -55,6 +55,14 @@ const char *withheld_line(struct vx_arena *a, const struct vx_withheld *v, uint3
 			name = strstr(at, "/node_modules/") ? NULL : at;
 		}
 		name = name ? name : vx_path_base(v[i].link);
+		if (v[i].why != VX_WITHHELD_KEY)
+			return vx_arena_printf(a,
+				"sandbox: %s is withheld: it was looked for through %s, and %s. Write allow.read \"%s\"",
+				path, v[i].link,
+				v[i].why == VX_WITHHELD_MEMBER
+					? "only members of the workspace are dependencies"
+					: "a sandboxed task may have written that link, and no manifest leads there",
+				vx_path_relative(a, project, v[i].target));
 		return vx_arena_printf(a,
 			"sandbox: %s is withheld: it was looked for through %s, and the task's key does not answer for \"%s\". Make the task depend on one of its tasks "
 			"(dependsOn \"%s#...\"), or write allow.read \"%s\" and name its files in inputs.workspaceFiles",

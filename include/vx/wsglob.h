@@ -44,4 +44,10 @@ bool vx_wsglob_match(const struct vx_wsglob *g, const char *path,
 	bool dots); /* a whole directory path; "." is the root */
 bool vx_wsglobs_match(const struct vx_wsglobs *g, const char *path, bool dots); /* any of them */
 
+/* A member's directory, or what would be one with a manifest: `add` matches, `sub` does not, and
+ * nothing on the way is one that is never entered (node_modules, .git, .vx). */
+bool vx_wsglob_member(const struct vx_wsglobs *add, const struct vx_wsglobs *sub, const char *dir);
+/* The pattern that matches `dir` alone. */
+const char *vx_wsglob_literal(const char *dir, struct vx_arena *a);
+
 #endif

@@ -1,4 +1,4 @@
-#include "wsglob.h"
+#include "vx/wsglob.h"
 
 #include "vx/arena.h"
 #include "vx/err.h"
@@ -246,4 +246,33 @@ bool vx_wsglobs_match(const struct vx_wsglobs *g, const char *path, bool dots)
 		if (vx_wsglob_match(&g->v[i], path, dots))
 			return true;
 	return false;
+}
+
+static bool never_entered(const char *dir)
+{
+	static const char *const names[] = {"node_modules", ".git", ".vx"};
+
+	for (; *dir; dir += strcspn(dir, "/"), dir += *dir == '/')
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+			if (strcspn(dir, "/") == strlen(names[i]) &&
+				!strncmp(dir, names[i], strlen(names[i])))
+				return true;
+	return false;
+}
+
+bool vx_wsglob_member(const struct vx_wsglobs *add, const struct vx_wsglobs *sub, const char *dir)
+{
+	return vx_wsglobs_match(add, dir, false) && !vx_wsglobs_match(sub, dir, true) &&
+	       !never_entered(dir);
+}
+
+const char *vx_wsglob_literal(const char *dir, struct vx_arena *a)
+{
+	char *out = vx_arena_alloc(a, 2 * strlen(dir) + 1), *to = out;
+
+	for (; *dir; *to++ = *dir++)
+		if (strchr("*?[]{},\\!", *dir))
+			*to++ = '\\';
+	*to = '\0';
+	return out;
 }
