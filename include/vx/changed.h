@@ -1,8 +1,10 @@
 /* What changed, by git: the paths behind `[ref]` filters and --affected (affected.h).
  *
- * git is run (vx_spawn_capture), in the workspace root; nothing else is. Every answer is for the
- * working tree, untracked files that are not ignored included, unless a range [a...b] names its own
- * end. Paths are relative to the workspace root; changes outside of it are left out. */
+ * git finds revisions and lists the trees of commits; it never compares a file, which could run a
+ * filter (sched/git/git.h). The worktree is what keys see (sched/workspace/treediff.h). Every
+ * answer is for the working tree, untracked files that are not ignored included, unless a range
+ * [a...b] names its own end. Paths are relative to the workspace root, of files in submodules too;
+ * changes outside of it are left out. */
 #ifndef VX_CHANGED_H
 #define VX_CHANGED_H
 

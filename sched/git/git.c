@@ -17,9 +17,9 @@
 
 #define MAX_ARGS 16
 
-/* What may be asked of git. Each reads the index, refs, trees and configuration; none reads a file
- * of the worktree except ignore rules. */
-static const char *const commands[] = {"check-ignore", "config", "diff-tree", "ls-files", "ls-tree",
+/* What may be asked of git. Each reads the index, refs, objects and configuration; none reads a
+ * file of the worktree except ignore rules. */
+static const char *const commands[] = {"cat-file", "check-ignore", "config", "ls-files", "ls-tree",
 	"merge-base", "rev-parse", "version"};
 
 /* Of git's own variables only these are passed on: they say what is to be read. */

@@ -1,24 +1,24 @@
 #include "vx/changed.h"
 
+#include "../git/git.h"
+#include "treediff.h"
+
 #include "vx/arena.h"
 #include "vx/buf.h"
 #include "vx/err.h"
 #include "vx/limits.h"
-#include "vx/spawn.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
-enum { MAX_ARGS = 24, GIT_TIMEOUT_MS = 120000, MAX_GIT_BYTES = 1 << 30 };
+#define MAX_GIT_BYTES (1U << 20) /* a revision, an id, what git complains of */
 
 struct git {
 	const struct vx_workspace *ws;
 	struct vx_arena *a;
 	struct vx_err *err;
-	char path[VX_MAX_PATH];
-	const char *const *env;
+	struct vx_git program;
 	struct vx_buf out, errout;
 };
 
@@ -26,24 +26,12 @@ struct git {
  * exit status or -errno (err is set then). */
 static int git(struct git *g, const char *const *args)
 {
-	/* fsmonitor may name a program of the repository's: planning runs none. */
-	const char *argv[MAX_ARGS + 8] = {
-		"git", "-c", "core.fsmonitor=false", "--no-optional-locks"};
-	int n = 4, status;
+	int status = 0;
 
-	while (*args)
-		argv[n++] = *args++;
-	struct vx_spawn s = VX_SPAWN_INIT;
-	s.path = g->path;
-	s.argv = argv;
-	s.envp = g->env;
-	s.cwd = g->ws->root;
 	vx_buf_clear(&g->out);
 	vx_buf_clear(&g->errout);
-	int r = vx_spawn_capture(&s, &g->out, &g->errout, GIT_TIMEOUT_MS, -1, &status);
-	if (r < 0)
-		return vx_err_set(g->err, r, "cannot run git %s: %s", argv[4], vx_strerror(r));
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+	int r = vx_git_run(&g->program, g->ws->root, args, &g->out, &g->errout, &status, g->err);
+	return r < 0 ? r : status;
 }
 
 /* What git said, as one line. */
@@ -189,44 +177,6 @@ static int merge_base(struct git *g, const char *a_commit, const char *b_commit,
 	return 0;
 }
 
-static void split(struct git *g, struct vx_strlist *paths)
-{
-	const char *p = vx_buf_str(&g->out), *end = p + g->out.len;
-
-	while (p < end) {
-		size_t n = strlen(p);
-		if (n)
-			vx_strlist_add(paths, g->a, vx_arena_strndup(g->a, p, n));
-		p += n + 1;
-	}
-}
-
-static int list_changes(struct git *g, const char *from, const char *to, struct vx_strlist *paths)
-{
-	/* An untracked file of a submodule is an input like others, so it is a change of the
-	 * submodule. */
-	const char *const tree[] = {"diff", "--ignore-submodules=none", "--name-only",
-		"--no-renames", "--no-ext-diff", "--relative", "-z", from, "--", NULL};
-	const char *const range[] = {"diff", "--name-only", "--no-renames", "--no-ext-diff",
-		"--relative", "-z", from, to, "--", NULL};
-	int r = git(g, to ? range : tree);
-
-	if (r > 0)
-		r = vx_err_set(g->err, -EIO, "git diff failed: %s", complaint(g));
-	if (r < 0)
-		return r;
-	split(g, paths);
-	if (to)
-		return 0;
-	r = git(g, (const char *const[]){"ls-files", "--others", "--exclude-standard", "-z", NULL});
-	if (r > 0)
-		r = vx_err_set(g->err, -EIO, "git ls-files failed: %s", complaint(g));
-	if (r < 0)
-		return r;
-	split(g, paths);
-	return 0;
-}
-
 static bool in_list(const char *const *names, const char *path)
 {
 	for (; *names; names++)
@@ -274,7 +224,8 @@ static int changed(struct git *g, const char *from, const char *to, struct vx_ch
 	}
 	r = merge_base(g, base, end, ret->since, &base);
 	if (r == 0)
-		r = list_changes(g, base, to ? end : NULL, &paths);
+		r = vx_treediff(
+			&g->program, g->ws->root, base, to ? end : NULL, g->a, &paths, g->err);
 	if (r < 0)
 		return r;
 	vx_strlist_sort_unique(&paths);
@@ -297,11 +248,10 @@ int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char
 		.errout = VX_BUF(65536)};
 	struct vx_changed c = {0};
 
-	if (vx_which_own("git", ws->root, g.path) < 0)
-		return vx_err_set(err, -ENOENT,
-			"selecting by what changed needs git, which is not on PATH (what lies in the workspace does not count)");
-	g.env = vx_env_own(a, ws->root);
-	int r = changed(&g, from, to, &c);
+	int r = vx_git_find(ws->root, a, &g.program, err);
+	if (r < 0)
+		return r;
+	r = changed(&g, from, to, &c);
 	vx_buf_free(&g.out);
 	vx_buf_free(&g.errout);
 	if (r == 0)

@@ -104,6 +104,8 @@ void vx_source_close(struct vx_source *s)
 	vx_wtmem_free(s->memory);
 	vx_files_free(&s->first);
 	vx_map_free(&s->tracked);
+	vx_map_free(&s->recorded_at);
+	free(s->recorded);
 	pthread_mutex_destroy(&s->lock);
 	vx_arena_free(&s->a);
 	free(s);
@@ -147,6 +149,17 @@ bool vx_source_tracked(const struct vx_source *s, const char *path)
 	if (s->own)
 		return vx_own_tracked(s->own, path);
 	return vx_map_get(&s->tracked, path, strlen(path)) != VX_MAP_NONE;
+}
+
+bool vx_source_recorded(struct vx_source *s, const char *path, struct vx_recorded *ret)
+{
+	return s->own ? vx_own_recorded(s->own, path, ret) : vx_git_recorded(s, path, ret);
+}
+
+bool vx_source_has_repository(const struct vx_source *s, const char *path)
+{
+	return s->own ? vx_own_has_repository(s->own, path)
+		      : vx_strs_has((struct vx_strs){s->repos.v, s->repos.n}, path);
 }
 
 enum vx_oid_kind vx_source_kind(const struct vx_source *s)

@@ -50,6 +50,18 @@ struct vx_list_facts {
 /* False: it cannot be said what the first list came from. */
 bool vx_source_facts(const struct vx_source *s, const struct vx_list_facts *to);
 bool vx_source_tracked(const struct vx_source *s, const char *path); /* any thread */
+/* What the index of the repository around says of a path. */
+struct vx_recorded {
+	uint32_t mode; /* 0160000: a submodule */
+	struct vx_oid oid;
+	bool absent; /* left out of a sparse checkout */
+	bool clean;  /* and the file on disk is provably the one that was recorded */
+};
+/* False: it does not record it. Where git itself lists, it is known of submodules and of what is
+ * absent alone. */
+bool vx_source_recorded(struct vx_source *s, const char *path, struct vx_recorded *ret);
+/* Did the list find a repository whose worktree is this directory? */
+bool vx_source_has_repository(const struct vx_source *s, const char *path);
 enum vx_oid_kind vx_source_kind(const struct vx_source *s);
 bool vx_source_trusts_exec(const struct vx_source *s);
 int vx_source_fd(const struct vx_source *s);          /* the root; the source's own */

@@ -24,11 +24,14 @@ struct vx_source {
 	bool trust_exec;
 	char why[256];
 	_Atomic uint32_t gits, lists;
-	struct vx_arena a;       /* lives as long as the source; open and the first list only */
-	struct vx_git git;       /* path NULL: not looked for yet */
-	struct vx_strlist repos; /* directories of nested repositories, sorted; git itself only */
-	struct vx_map tracked;   /* set of tracked paths; git itself only */
-	struct vx_files first;   /* the listing that open made; handed out once */
+	struct vx_arena a;         /* lives as long as the source; open and the first list only */
+	struct vx_git git;         /* path NULL: not looked for yet */
+	struct vx_strlist repos;   /* directories of nested repositories, sorted; git itself only */
+	struct vx_map tracked;     /* set of tracked paths; git itself only */
+	struct vx_map recorded_at; /* path -> recorded; git itself only */
+	struct vx_recorded *recorded;
+	uint32_t n_recorded, cap_recorded;
+	struct vx_files first; /* the listing that open made; handed out once */
 	bool first_ready, ahead;
 	bool too_much; /* a limit was reached: git itself, which has none, is not asked either */
 	struct vx_own *own; /* NULL: git itself */
@@ -47,6 +50,8 @@ int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct
 int vx_own_same(struct vx_source *s, const char *dir);
 int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 bool vx_own_tracked(const struct vx_own *o, const char *path);
+bool vx_own_recorded(const struct vx_own *o, const char *path, struct vx_recorded *ret);
+bool vx_own_has_repository(const struct vx_own *o, const char *path);
 bool vx_own_facts(const struct vx_own *o, const struct vx_list_facts *to);
 void vx_own_distrust(struct vx_source *s); /* once the memory is there */
 int vx_own_remember(struct vx_source *s, const struct vx_files *table);
@@ -56,5 +61,6 @@ int vx_git_open(struct vx_source *s, struct vx_err *err);
 int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
 	struct vx_err *err);
 int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
+bool vx_git_recorded(const struct vx_source *s, const char *path, struct vx_recorded *ret);
 
 #endif

@@ -132,6 +132,32 @@ static int parent_fd(struct listing *l, const char *path)
 	return l->last_fd;
 }
 
+/* "T mode id stage": kept where the disk has no answer. */
+static void keep_record(struct vx_source *s, const char *path, const char *rec)
+{
+	const char *id = rec + strlen("T 100644 ");
+	struct vx_recorded r = {
+		.mode = (uint32_t)strtoul(rec + 2, NULL, 8), .absent = rec[0] == 'S'};
+	r.oid.n = strcspn(id, " ") == 64 ? 32 : 20;
+	if (vx_unhex(id, r.oid.n, r.oid.b) < 0 ||
+		!vx_map_puts(&s->recorded_at, path, s->n_recorded))
+		return;
+	if (s->n_recorded == s->cap_recorded) {
+		s->cap_recorded = s->cap_recorded ? s->cap_recorded * 2 : 64;
+		s->recorded = vx_xrealloc(s->recorded, s->cap_recorded * sizeof r);
+	}
+	s->recorded[s->n_recorded++] = r;
+}
+
+bool vx_git_recorded(const struct vx_source *s, const char *path, struct vx_recorded *ret)
+{
+	uint32_t i = vx_map_gets(&s->recorded_at, path);
+	if (i == VX_MAP_NONE)
+		return false;
+	*ret = s->recorded[i];
+	return true;
+}
+
 /* `recorded`: the mode in the index, 0 untracked. Where git does not trust the executable bit it
  * keeps what is recorded, and records 0100644 for what is new. */
 static int add_file(struct listing *l, const char *path, uint32_t recorded)
@@ -184,6 +210,8 @@ static int read_record(struct listing *l, const char *rec, const char *prefix)
 			"a path is longer than %u bytes: %.200s...", VX_MAX_PATH - 1, path);
 	char *full =
 		vx_arena_printf(l->a, "%s%.*s", prefix, (int)(repo && !tracked ? n - 1 : n), path);
+	if (l->first && tracked && (repo || rec[0] == 'S'))
+		keep_record(l->s, full, rec);
 	if (!repo)
 		return add_file(l, full, tracked ? (uint32_t)strtoul(rec + 2, NULL, 8) : 0);
 	size_t full_n = strlen(full);

@@ -377,16 +377,49 @@ int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_e
 	return res ? vx_err_set(err, res < 0 ? res : -EIO, "%s: %s", s->root, why) : 0;
 }
 
+static const struct vx_ix_entry *entry_of(const struct vx_repo *r, const char *path)
+{
+	size_t n = strlen(path);
+	uint32_t i = vx_gitindex_lower(&r->index, 0, r->index.n, path, n);
+	return i < r->index.n && strcmp(r->index.v[i].path, path) == 0 ? &r->index.v[i] : NULL;
+}
+
 bool vx_own_tracked(const struct vx_own *o, const char *path)
 {
 	struct vx_arena a = {0};
 	const struct vx_repo *r = repo_of(o, path);
-	const char *p = repo_path(r, path, &a);
-	size_t n = strlen(p);
-	uint32_t i = vx_gitindex_lower(&r->index, 0, r->index.n, p, n);
-	bool yes = i < r->index.n && strcmp(r->index.v[i].path, p) == 0;
+	bool yes = entry_of(r, repo_path(r, path, &a)) != NULL;
 	vx_arena_free(&a);
 	return yes;
+}
+
+bool vx_own_recorded(const struct vx_own *o, const char *path, struct vx_recorded *ret)
+{
+	struct vx_arena a = {0};
+	const char *dir = vx_path_dir(&a, path);
+	/* a submodule is recorded by the repository around it */
+	const struct vx_repo *r = repo_of(o, vx_streq(dir, ".") ? "" : dir);
+	const char *p = repo_path(r, path, &a);
+	const struct vx_ix_entry *e = entry_of(r, p);
+	struct stat st;
+	if (e) {
+		*ret = (struct vx_recorded){
+			.mode = e->mode, .absent = (e->flags & VX_IX_SKIP_WORKTREE) != 0};
+		vx_gitindex_oid(&r->index, e, &ret->oid);
+		ret->clean = !r->git.weak_stat &&
+			     fstatat(r->top_fd, p, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			     vx_gitindex_clean(&r->index, e, &st, r->git.trust_exec);
+	}
+	vx_arena_free(&a);
+	return e != NULL;
+}
+
+bool vx_own_has_repository(const struct vx_own *o, const char *path)
+{
+	for (uint32_t i = 1; i < o->n; i++)
+		if (vx_streq(o->repos[i]->mount, path))
+			return true;
+	return false;
 }
 
 int vx_own_remember(struct vx_source *s, const struct vx_files *table)

@@ -120,7 +120,12 @@ cd "$W/up/ws" || exit 1
 git -c protocol.file.allow=always submodule --quiet add "$W/up/module" p/c/src/module 2>/dev/null
 git commit -qam submodule
 is 'a submodule as it was' "$(plan --filter '[HEAD]')" '0: nothing affected since HEAD'
-git -C p/c/src/module commit -q --allow-empty -m m2
+git -C p/c/src/module commit -q --allow-empty -m m1a
+is 'another commit of the same files' "$(plan --filter '[HEAD]')" '0: nothing affected since HEAD'
+git -C p/c/src/module reset -q --hard HEAD~1
+put p/c/src/module/m 2
+git -C p/c/src/module add m
+git -C p/c/src/module commit -q -m m2
 is 'another commit of it' "$(plan --filter '[HEAD]')" c
 is 'and for --affected' "$(plan --affected=HEAD)" c
 git -C p/c/src/module reset -q --hard HEAD~1
