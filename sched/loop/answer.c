@@ -205,8 +205,8 @@ static void settled(struct loop *l, const struct vx_lane_event *e)
 {
 	struct loop_task *t = &l->t[e->task];
 	vx_buf_free(&t->packed);
+	t->saved = e->ok;
 	if (!e->ok) {
-		l->not_saved++;
 		if (e->text[0] && !l->first_signal) /* after an interrupt that is what was asked
 						       for, and the end has the count */
 			vx_report_warn(l->report, "vx run: %s", e->text);

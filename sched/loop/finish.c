@@ -53,8 +53,21 @@ static void say_not_portable(const struct loop *l)
 		l->g->tasks[l->not_portable_task].id, more);
 }
 
+/* Tasks whose results the next run will not find though they succeeded and are cached: whose save
+ * failed, whose inputs moved, those downstream of one, and what ran less confined than it asks. */
+static uint32_t count_not_saved(const struct loop *l)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; l->writes && l->missed && i < l->g->n_tasks; i++) {
+		const struct loop_task *t = &l->t[i];
+		n += t->executed && t->result == VX_R_SUCCESS && t->cache == VX_C_MISS && !t->saved;
+	}
+	return n;
+}
+
 void loop_finish(struct loop *l)
 {
+	l->not_saved = count_not_saved(l);
 	say_not_portable(l);
 	loop_say_empty(l);
 	const char *note = l->store ? vx_store_note(l->store) : NULL;

@@ -45,7 +45,7 @@ struct loop_task {
 	bool left_out;    /* tasks that it builds on were left out */
 	bool stop_wanted; /* a stop came before there was a process */
 	bool shell;       /* direct execution failed to start: through the shell this time */
-	bool executed, ready, up_to_date;
+	bool executed, ready, up_to_date, saved;
 	bool outputs_known;
 	bool no_entry;          /* neither restored nor saved: see overlap.c */
 	bool restore_waits;     /* for `behind` */

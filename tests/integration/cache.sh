@@ -27,6 +27,7 @@ vx run build --all
 put p/a/src/f v2
 vx run b#build c#build --exclude-dependencies
 is 'left out dependencies: what runs beside them succeeds' "$rc $(cat p/c/dist/o)" '0 v1'
+like 'each is counted' "$out" '2 miss, 2 not saved'
 like 'and is said not to be saved' "$err" '^vx run: b#build runs on what the tasks that --exclude-dependencies leaves out have left on disk, and is not saved'
 vx run build --all
 is 'so the next whole run makes all anew' "$rc $(cat p/a/dist/o p/b/dist/o p/c/dist/o | paste -sd' ')" '0 v2 v2 v2'
@@ -196,11 +197,26 @@ vx run build --all
 vx run build --all
 is 'a failure runs again' "$rc $(ran)" '1 a a'
 
+# nor is what runs after a task whose inputs moved: the count names all of them
+workspace "$W/moved"
+project a <<<"$(cached 'mkdir -p dist; cp src/x dist/; date +%N >>src/x')"
+project b a <<<"$(cached "mkdir -p dist; echo b >>$W/ran" '' '"dependsOn": ["^build"]')"
+project c b <<<"$(cached "mkdir -p dist; echo c >>$W/ran" '' '"dependsOn": ["^build"]')"
+project d <<<"$(cached "mkdir -p dist; echo d >>$W/ran")"
+for p in a b c d; do put p/$p/src/x $p; done
+git add -A
+vx run build --all
+is 'a task whose inputs move, and what runs after it' "$rc $(ran)" '0 b c d'
+like 'are counted together' "$out" '4 miss, 3 not saved'
+vx run build --all
+is 'they run again' "$rc $(ran)" '0 b c'
+
 # inputs that move while the task runs
 one 'mkdir -p dist; cp src/x dist/; echo more >>src/x; cp src/x dist/y'
 vx run build --all
 is 'an input edited meanwhile: the result stands' "$rc $(ran)" '0 a'
 like 'that it is not saved is said, naming the file' "$out$err" 'src/x'
+like 'and counted' "$out" '1 miss, 1 not saved'
 vx run build --all
 is 'and it was not' "$rc $(ran)" '0 a'
 one 'mkdir -p dist; cp src/x keep; echo other >src/x; cp src/x dist/; cat keep >src/x'
