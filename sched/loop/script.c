@@ -215,6 +215,8 @@ static int package_env(
 	put(&f, "INIT_CWD", cwd);
 	if (f.pm == VX_PM_PNPM)
 		put(&f, "PNPM_SCRIPT_SRC_DIR", cwd);
+	if (f.pm == VX_PM_BUN)
+		put(&f, "npm_config_local_prefix", cwd);
 	*ret = vx_strlist_done(&f.out);
 	return r;
 }
