@@ -74,6 +74,7 @@ struct vx_task_end {
 	/* saved_ns: what a hit's command had taken */
 	uint64_t wall_ns, cpu_ns, peak_bytes, saved_ns;
 	bool flaky, leftover_cut, peak_is_tree;
+	bool unrun;                   /* failed without an attempt: its key could not be made */
 	const struct vx_tasklog *log; /* executed: what it printed; NULL otherwise */
 	const void *stored;           /* hit: the stored log */
 	size_t stored_bytes;

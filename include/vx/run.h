@@ -119,6 +119,10 @@ uint64_t vx_memory_free(void);
 /* "4", "50%", NULL (all CPUs) to slots. */
 int vx_concurrency(const char *text, uint32_t *ret, struct vx_err *err);
 
+/* Can the words after `--` be appended to the command of each requested task, and is there one? 0,
+ * or -EINVAL with the line to print. */
+int vx_run_check_forwarded(const struct vx_plan *p, struct vx_strs forwarded, struct vx_err *err);
+
 /* As many of `slots` as the limit of open files allows, at least 1. Raises the soft limit first. */
 uint32_t vx_affordable_slots(uint32_t slots, uint64_t *ret_limit);
 

@@ -159,5 +159,5 @@ int vx_cli_plan(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *e
 		r = vx_run_check_scripts(p, err);
 	/* also of a plan that failed: its error may quote what is secret */
 	vx_cli_learn_secrets(&p->ws);
-	return r;
+	return r ? r : vx_run_check_forwarded(p, o->forwarded, err);
 }

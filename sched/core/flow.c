@@ -97,6 +97,10 @@ void core_finish(struct vx_core *c, uint32_t i, enum vx_result r)
 		core_work(c, i, W_BLOCK);
 	if (r == VX_R_FAILED && c->o.policy == VX_CONTINUE_NEVER)
 		core_halt(c);
+	/* Servers that were asked for are kept for what was asked for beside them, or for whoever
+	 * looks at them: a run that has failed has an end. */
+	if ((r == VX_R_FAILED || r == VX_R_SKIPPED) && t->requested && !t->persistent)
+		core_end_foreground(c);
 }
 
 /* Dependents may go on. May be told again, when something about a released task spoils what comes
@@ -234,7 +238,8 @@ void core_drain(struct vx_core *c)
 	}
 }
 
-/* Being requested no longer keeps a server: one of them has exited, or the run halts. */
+/* Being requested no longer keeps a server: one of them has exited, something else that was
+ * requested has failed, or the run halts. */
 void core_end_foreground(struct vx_core *c)
 {
 	if (!c->foreground)

@@ -391,6 +391,7 @@ static void do_done(struct loop *l, const struct vx_core_decision *d)
 		.result = d->result,
 		.status = t->status,
 		.note = t->note,
+		.unrun = !t->executed,
 		.flaky = d->flaky};
 	e.key_hex = hex[0] ? hex : NULL;
 	e.cache = t->cache;

@@ -66,10 +66,14 @@ static bool make_key(struct loop *l, uint32_t task)
 		if (!t->keyed && !t->key_failed) {
 			const struct vx_key_record *record;
 			struct vx_err err = {0};
-			for (uint32_t i = 0; i < g->n_key_deps; i++)
-				t->key_failed |= l->t[g->key_deps[i]].key_failed;
-			if (t->key_failed)
-				t->status = "no key: one that it folds could not be made";
+			uint32_t up = VX_MAP_NONE;
+			for (uint32_t i = 0; i < g->n_key_deps && up == VX_MAP_NONE; i++)
+				if (l->t[g->key_deps[i]].key_failed)
+					up = g->key_deps[i];
+			t->key_failed = t->key_behind = up != VX_MAP_NONE;
+			if (t->key_behind)
+				t->status = vx_arena_printf(
+					&l->arena, "no key: %s has none", l->g->tasks[up].id);
 			else if (vx_key_compute(l->keyer, at, &record, &err)) {
 				t->key_failed = true;
 				t->status = vx_arena_printf(&l->arena,
@@ -94,7 +98,9 @@ static enum vx_verdict verdict_of(struct loop *l, uint32_t task)
 {
 	const struct vx_task *t = &l->g->tasks[task];
 	if (!l->t[task].keyed)
-		return VX_V_FAILED;
+		/* A key that lacks only because one upstream could not be made is upstream's
+		 * failure: the core skips what comes after it. */
+		return l->t[task].key_behind ? VX_V_LATE : VX_V_FAILED;
 	if (!t->decl->has_cache || t->decl->exec.persistent || l->t[task].no_entry)
 		return VX_V_NOCACHE;
 	return l->o->force || !l->o->cache_read || !l->store ? VX_V_MISS : VX_V_LATE;
@@ -147,7 +153,7 @@ int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err)
 			continue;
 		make_key(l, task);
 		ct[task].verdict = verdict_of(l, task);
-		if (ct[task].verdict != VX_V_LATE)
+		if (ct[task].verdict != VX_V_LATE || !l->t[task].keyed)
 			continue;
 		ask[n_ask++] = task;
 		if (n_ask == PROBE_AT_ONCE) {
@@ -173,6 +179,28 @@ static void servers_may_have_written(struct loop *l)
 	}
 }
 
+/* Its turn has come though something upstream has no key: with --continue=always, or because that
+ * is left out (--exclude-dependencies). It runs, unsaved, and the reason is said. */
+static enum vx_verdict without_key(struct loop *l, uint32_t task)
+{
+	uint32_t up = task;
+	for (bool deeper = true; deeper;) {
+		const struct vx_task *g = &l->g->tasks[up];
+		deeper = false;
+		for (uint32_t i = 0; i < g->n_key_deps && !deeper; i++)
+			if (l->t[g->key_deps[i]].key_failed) {
+				up = g->key_deps[i];
+				deeper = true;
+			}
+	}
+	vx_report_warn(l->report, "vx run: %s runs without a key and is not saved; %s has %s",
+		l->g->tasks[task].id, l->g->tasks[up].id,
+		l->t[up].status ? l->t[up].status : "none");
+	l->t[task].no_entry = true;
+	l->t[task].status = NULL;
+	return VX_V_NOCACHE;
+}
+
 enum vx_verdict loop_key_late(struct loop *l, uint32_t task)
 {
 	uint64_t start = vx_now_ns();
@@ -182,6 +210,8 @@ enum vx_verdict loop_key_late(struct loop *l, uint32_t task)
 	enum vx_verdict v = verdict_of(l, task);
 	if (v != VX_V_LATE)
 		return v;
+	if (!l->t[task].keyed)
+		return without_key(l, task);
 	struct vx_entry e;
 	bool found = false;
 	if (vx_store_probe(l->store, &vx_key_get(l->keyer, task)->key, 1, &found, &e) < 0 || !found)

@@ -41,6 +41,7 @@ struct loop_task {
 	uint32_t slot; /* worker slot while PH_ARMING, PH_RUNNING */
 	uint16_t attempt;
 	bool keyed, key_failed;
+	bool key_behind;  /* key_failed for want of an upstream key alone */
 	bool unsaved;     /* the core: whatever happens, nothing is saved */
 	bool left_out;    /* tasks that it builds on were left out */
 	bool stop_wanted; /* a stop came before there was a process */
@@ -197,6 +198,10 @@ bool loop_unboxed(const struct loop *l, uint32_t task);
 bool loop_direct_split(const char *command, struct vx_arena *a, struct vx_strs *ret);
 /* `arg` as one word of a POSIX shell. Pure. */
 void loop_shell_quote(const char *arg, struct vx_buf *out);
+
+/* shell_end.c. Where words may be appended to a command: *ret_at, the end of its last simple
+ * command. NULL, or why that cannot be told. Pure. */
+const char *loop_command_end(const char *command, size_t *ret_at);
 
 /* unchanged.c: after a run that had nothing to do, what it rested on */
 void loop_keep_unchanged(struct loop *l);

@@ -184,11 +184,15 @@ static int arguments(struct loop *l, uint32_t task, struct vx_strs *ret, struct 
 	const char *command = t->decl->exec.command;
 	if (extra->n) {
 		struct vx_buf b = VX_BUF(VX_MAX_DESC_BYTES);
-		vx_buf_adds(&b, command);
+		/* that it can be told was checked before the run began */
+		size_t at = strlen(command);
+		(void)loop_command_end(command, &at);
+		vx_buf_add(&b, command, at);
 		for (uint32_t i = 0; i < extra->n; i++) {
 			vx_buf_addc(&b, ' ');
 			loop_shell_quote(extra->v[i], &b);
 		}
+		vx_buf_adds(&b, command + at);
 		command = vx_arena_strdup(&l->arena, vx_buf_str(&b));
 		vx_buf_free(&b);
 	}

@@ -27,7 +27,9 @@ static void label(struct vx_report *r, const char *what)
 static void tasks_line(struct vx_report *r, const struct vx_run_end *e)
 {
 	const struct vx_core_counts *c = &e->counts;
-	uint32_t ok = c->executed + c->hits > c->failed ? c->executed + c->hits - c->failed : 0;
+	/* a task may fail without having been executed: its key could not be made */
+	uint32_t bad = c->failed - (c->failed < r->n_unrun ? c->failed : r->n_unrun),
+		 ok = c->executed + c->hits > bad ? c->executed + c->hits - bad : 0;
 	bool first = true;
 
 	label(r, "tasks");

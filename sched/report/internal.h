@@ -35,6 +35,7 @@ struct vx_report {
 	struct live *live; /* in the order they were started */
 	uint32_t n_live, cap_live, n_exited;
 	uint32_t n_ended, n_failed;
+	uint32_t n_unrun; /* of the failed: never executed */
 	struct failure *failures;
 	uint32_t n_failures, cap_failures;
 	/* the first of all that failed, for the footer; n_failed counts all */

@@ -252,6 +252,7 @@ void vx_report_ended(struct vx_report *r, const struct vx_task_end *e)
 	if (failed && r->n_failed < VX_ARRAY_LEN(r->failed))
 		r->failed[r->n_failed] = e->id;
 	r->n_failed += failed;
+	r->n_unrun += failed && e->unrun;
 	if (e->result == VX_R_SUCCESS || failed)
 		r->work_ns += e->wall_ns;
 	if (e->result == VX_R_ABORTED || e->result == VX_R_NOT_STARTED ||

@@ -85,4 +85,20 @@ servers "echo up; echo server >>$W/ran; sleep 95.$$" '{ "readyWhen": "up" }'
 vx run client#test --concurrency 1
 is 'a ready server gives its slot back' "$rc $(ran)" '0 client server'
 
+# a failure ends what a server that was asked for would keep, also one in a group
+project both <<JSON
+{ "tasks": {
+  "p": { "exec": { "command": "echo up; : >$W/up; exec sleep 96.$$", "persistent": { "readyWhen": "up" } } },
+  "f": { "exec": { "command": "until [ -e $W/up ]; do :; done; echo f >>$W/ran; exit 3" } },
+  "after": { "dependsOn": ["f"], "exec": { "command": "true" } },
+  "dev": { "dependsOn": ["p", "f"] }, "ok": { "exec": { "command": "true" } }
+} }
+JSON
+for words in 'both#p both#f' 'both#p both#after' 'both#dev' 'both#p both#ok both#f --continue=always'; do
+	rm -f "$W/up"
+	vx run $words
+	is "$words: the failure ends the run" "$rc $(ran)" '1 f'
+	ok 'and the server with it' none_called "sleep 96.$$"
+done
+
 done_testing

@@ -297,6 +297,15 @@ static void judge_done(struct sim *s, const struct vx_core_decision *d)
 	t->failed |= d->result == VX_R_FAILED;
 }
 
+/* A task is done that failed, or was skipped for one that did: was it, or a group above it, asked
+ * for? Then servers are no longer kept because they were. */
+static void judge_foreground(struct sim *s, uint32_t task)
+{
+	s->foreground_over |= s->in[task].requested && !s->in[task].persistent;
+	for (uint32_t i = 0; i < s->n; i++)
+		s->foreground_over |= s->in[i].group && s->in[i].requested && judge_blocked(s, i);
+}
+
 static void judge_decision(struct sim *s, const struct vx_core_decision *d)
 {
 	struct sim_task *t = d->task < s->n ? &s->t[d->task] : NULL;
@@ -345,6 +354,8 @@ static void judge_decision(struct sim *s, const struct vx_core_decision *d)
 	/* the loop may only now learn that something failed for good */
 	if (d->what == VX_DO_DONE && d->result == VX_R_FAILED && s->o.policy == VX_CONTINUE_NEVER)
 		s->halted = s->foreground_over = true;
+	if (d->what == VX_DO_DONE && (d->result == VX_R_FAILED || d->result == VX_R_SKIPPED))
+		judge_foreground(s, d->task);
 }
 
 /* No decision is left: then nothing that could go on may be standing still. */

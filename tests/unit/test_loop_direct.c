@@ -116,12 +116,57 @@ static void refuses_a_broken_expression(void **state)
 	assert_non_null(strstr(err.what, "readyWhen \"a(\""));
 }
 
+/* `^` stands where words may be appended. */
+static void finds_where_a_command_ends(void **state)
+{
+	(void)state;
+	static const char *const t[] = {"a b^", "a b^  ", "a b^\n\n # c\n", "a b^ # c", "a b#c^ #",
+		"a b^;", "a b^ & # c", "a; b^", "a && \\\n b^ \\\n", "a\n b c^\n", "a 'b # c'^",
+		"a \"$(b \"c\" ')')\"^", "a ${b#c} `d 'e` $((1+(2)))^ # f", "if a; then b; fi; c^",
+		"(a); b^ >c^"};
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		struct vx_buf b = VX_BUF(200);
+		size_t at = 0, want = (size_t)(strrchr(t[i], '^') - t[i]), marks = 0;
+		for (const char *p = t[i]; *p; p++)
+			if (*p != '^')
+				vx_buf_addc(&b, *p);
+			else
+				marks++;
+		assert_null(loop_command_end(vx_buf_str(&b), &at));
+		assert_int_equal(at, want - (marks - 1));
+		vx_buf_free(&b);
+	}
+}
+
+/* Every beginning of a command that is understood is understood or refused, within its bytes. */
+static void hostile_commands_end_too(void **state)
+{
+	(void)state;
+	static const char bytes[] = "ab 'a\"`$(){}[]\\#;&|<>\n=!0";
+	uint32_t seed = 3;
+	char s[40];
+	for (int round = 0; round < 200000; round++) {
+		size_t n = 0, at = SIZE_MAX;
+		for (; n < sizeof s - 1; n++) {
+			seed = seed * 1103515245 + 12345;
+			s[n] = bytes[(seed >> 16) % (sizeof bytes)];
+			if (!s[n])
+				break;
+		}
+		s[n] = 0;
+		if (!loop_command_end(s, &at))
+			assert_true(at > 0 && at <= n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(splits_plain_commands),
 		cmocka_unit_test(leaves_shell_syntax_to_the_shell),
 		cmocka_unit_test(quotes_words),
+		cmocka_unit_test(finds_where_a_command_ends),
+		cmocka_unit_test(hostile_commands_end_too),
 		cmocka_unit_test(finds_ready_lines),
 		cmocka_unit_test(refuses_a_broken_expression),
 	};
