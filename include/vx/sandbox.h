@@ -92,10 +92,11 @@ struct vx_sbx_facts {
 	/* small files: a worktree's .git */
 	int (*readfile)(void *self, const char *path, struct vx_arena *a, char **ret);
 	/* Every entry below `dir`, a directory before what it holds, in any other order; links are
-	 * not followed. `look` (the directory's path, the same pointer for all its entries; a name;
-	 * its type) says whether to enter. An absent `dir` is empty; what belongs to others and may
-	 * not be read is left out. -EACCES for what may not be read and is our own (it could be
-	 * opened by who runs as us), -EFBIG beyond VX_MAX_FILES. */
+	 * not followed. `look` (the directory's path; a name; its type) says whether to enter; a
+	 * NULL name says that this directory is the one at hand from now on. An absent `dir` is
+	 * empty; what belongs to others and may not be read is left out. -EACCES for what may not
+	 * be read and is our own (it could be opened by who runs as us), -EFBIG beyond
+	 * VX_MAX_FILES, -ELOOP for what is too deep. */
 	int (*walk)(void *self, const char *dir,
 		bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type),
 		void *arg);
@@ -174,6 +175,8 @@ struct vx_sbx_request {
 	struct vx_strs deny_in;
 	struct vx_strs deny_known; /* ... was not there before, fails the task and is removed */
 	bool git_config;           /* .git/config is not among those names */
+	struct vx_strs members;    /* as in the spec: where package.json is one of them */
+	struct vx_strs protect;    /* allow.protected: those that the task may make all the same */
 	const char *wall;          /* the hidden workspace root */
 	const char *cwd;
 	struct vx_strs env; /* "NAME=value" to set over the task's environment */

@@ -115,6 +115,7 @@ static void put_sandbox(struct vx_buf *b, const struct vx_sbx_decl *s)
 	flag(b, "pty", s->pty);
 	flag(b, "gitConfig", s->git_config);
 	strs(b, "devices", s->devices, false);
+	strs(b, "protected", s->protect, false);
 	strs(b, "ignoreRead", s->ignore_read, false);
 	strs(b, "ignoreWrite", s->ignore_write, false);
 	strs(b, "ignoreNet", s->ignore_net, false);

@@ -68,6 +68,7 @@ static struct vx_json *sandbox_json(const struct vx_sbx_decl *s)
 	put_flag(allow, "pty", s->pty);
 	put_flag(allow, "gitConfig", s->git_config);
 	put_strs(allow, "devices", s->devices, false);
+	put_strs(allow, "protected", s->protect, false);
 	put_strs(deny, "network", s->net_deny, false);
 	put_strs(ignore, "read", s->ignore_read, false);
 	put_strs(ignore, "write", s->ignore_write, false);

@@ -3,6 +3,7 @@
 
 #include "vx/arena.h"
 #include "vx/err.h"
+#include "vx/protect.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,9 +11,11 @@
 
 static const char *const sandbox_keys[] = {"allow", "deny", "ignore", "weakerWhenNested", NULL};
 static const char *const allow_keys[] = {"read", "write", "network", "unixSockets", "localBinding",
-	"pty", "gitConfig", "devices", NULL};
+	"pty", "gitConfig", "devices", "protected", NULL};
 static const char *const deny_keys[] = {"network", NULL};
 static const char *const ignore_keys[] = {"read", "write", "network", NULL};
+
+#define MAX_ANY_DEPTH 2U /* "**" in one entry: each multiplies the ways to match */
 
 /* `true`, `false` or a list of strings. */
 static int true_or_list(const struct cfg *c, const struct vx_json *v, const char *field,
@@ -144,6 +147,26 @@ static int take_ports(const struct cfg *c, const struct vx_json *v, struct vx_sb
 	return 0;
 }
 
+/* Each names something that is protected: what allows nothing is a mistake. */
+static int check_protected(const struct cfg *c, struct vx_strs v)
+{
+	static const char field[] = "exec.sandbox.allow.protected";
+
+	for (uint32_t i = 0; i < v.n; i++) {
+		unsigned any_depth = 0;
+		for (const char *p = v.v[i]; (p = strstr(p, "**")); p += 2)
+			any_depth++;
+		if (any_depth > MAX_ANY_DEPTH)
+			return cfg_fail(c, field, "entry \"%.100s\" has more than %u \"**\"",
+				v.v[i], MAX_ANY_DEPTH);
+		if (!vx_protect_path(v.v[i]))
+			return cfg_fail(c, field,
+				"entry \"%.100s\" must end with a name that tasks may not write, like \"dist/.vscode/\" (docs/sandbox.md lists them)",
+				v.v[i]);
+	}
+	return 0;
+}
+
 static int take_allow(const struct cfg *c, const struct vx_json *v, struct vx_sbx_decl *s)
 {
 	if (!v)
@@ -171,6 +194,11 @@ static int take_allow(const struct cfg *c, const struct vx_json *v, struct vx_sb
 	if (r == 0)
 		r = cfg_strs(
 			c, vx_json_get(v, "devices"), "exec.sandbox.allow.devices", &s->devices);
+	if (r == 0)
+		r = cfg_strs(c, vx_json_get(v, "protected"), "exec.sandbox.allow.protected",
+			&s->protect);
+	if (r == 0)
+		r = check_protected(c, s->protect);
 	for (uint32_t i = 0; r == 0 && i < s->devices.n; i++)
 		if (!vx_starts_with(s->devices.v[i], "/dev/"))
 			r = cfg_fail(c, "exec.sandbox.allow.devices",

@@ -114,6 +114,7 @@ VXT_UNUSED static int fake_walk(void *self, const char *d,
 	n_walked++;
 	fake_list(self, d, &arena, &names);
 	bool enter[128] = {false};
+	look(arg, d, NULL, VX_FACT_DIR);
 	for (uint32_t i = 0; i < names.n; i++)
 		enter[i] = look(arg, d, names.v[i],
 			find(vx_arena_printf(&arena, "%s/%s", d, names.v[i]))->type);

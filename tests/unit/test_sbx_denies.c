@@ -138,7 +138,74 @@ static void denies_cost_one_look(void **state)
 	walk_result = -EFBIG;
 	assert_int_equal(resolve(), -EFBIG);
 	assert_non_null(strstr(err.what, "VX_MAX_FILES"));
+	walk_result = -ELOOP;
+	assert_int_equal(resolve(), -ELOOP);
+	assert_non_null(strstr(err.what, "DENY_MAX_DEPTH"));
 	walk_result = 0;
+}
+
+/* package.json is one where scripts run from it; vx.json and its kind everywhere. */
+static void what_decides_later_runs(void **state)
+{
+	(void)state;
+	spec.nested = (struct vx_strs){0};
+	spec.members = list_of("p/*", NULL);
+	file("/w/p/a/vx.json");
+	file("/w/p/a/.NPMRC");
+	dir("/w/p/a/dist");
+	file("/w/p/a/dist/package.json");
+	file("/w/p/a/dist/turbo.json");
+	WRITE(".", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/p/a/package.json", false) && bound("/w/p/a/vx.json", false));
+	assert_true(bound("/w/p/a/.NPMRC", false) && bound("/w/p/a/dist/turbo.json", false));
+	assert_null(mount_at("/w/p/a/dist/package.json"));
+	spec.members = list_of("p/**", NULL); /* such a dist/ is a member */
+	assert_int_equal(resolve(), 0);
+	assert_true(bound("/w/p/a/dist/package.json", false));
+	spec.members = list_of("p/**", "!**/dist");
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/w/p/a/dist/package.json"));
+	WRITE("package.json", NULL);
+	assert_int_equal(resolve(), -EPERM);
+	assert_non_null(strstr(err.fix, "allow.protected"));
+	WRITE("dist/package.json", NULL);
+	assert_int_equal(resolve(), 0);
+	WRITE("../new/", NULL);
+	assert_int_equal(resolve(), 0);
+}
+
+static void allowed_by_name(void **state)
+{
+	(void)state;
+	dir("/w/p/a/dist");
+	dir("/w/p/a/dist/template");
+	dir("/w/p/a/dist/template/.vscode");
+	file("/w/p/a/dist/template/.vscode/.mcp.json");
+	dir("/w/p/a/dist/.vscode");
+	sym("/w/p/a/dist/template/.npmrc", "npmrc");
+	WRITE("dist/", NULL);
+	assert_int_equal(resolve(), -EPERM); /* a link cannot be protected */
+	spec.decl.protect = list_of("dist/template/.vscode/", "dist/**/.npm*");
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/w/p/a/dist/template/.vscode"));
+	assert_null(mount_at("/w/p/a/dist/template/.vscode/.mcp.json"));
+	assert_true(bound("/w/p/a/dist/.vscode", false));
+	assert_int_equal(req.protect.n, 2);
+	assert_string_equal(req.protect.v[0], "/w/p/a/dist/template/.vscode");
+	WRITE("dist/template/.vscode/", NULL);
+	assert_int_equal(resolve(), 0);
+	WRITE("dist/.vscode/", NULL);
+	assert_int_equal(resolve(), -EPERM);
+	/* every one of a name, in any directory */
+	spec.decl.protect = list_of("**/.vscode", "dist/template/.npmrc");
+	WRITE("dist/", NULL);
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/w/p/a/dist/.vscode"));
+	/* a link of a task allows nothing elsewhere */
+	sym("/w/p/a/dist/out", "../src");
+	spec.decl.protect = list_of("dist/out/.vscode", "dist/template/.npmrc");
+	assert_int_equal(resolve(), -EPERM);
 }
 
 static const char *program(const char *a0, const char *a1, const char *a2)
@@ -192,6 +259,8 @@ int main(void)
 		cmocka_unit_test_setup(denies_at_any_depth, fresh),
 		cmocka_unit_test_setup(denies_in_packages, fresh),
 		cmocka_unit_test_setup(denies_cost_one_look, fresh),
+		cmocka_unit_test_setup(what_decides_later_runs, fresh),
+		cmocka_unit_test_setup(allowed_by_name, fresh),
 		cmocka_unit_test_setup(withheld_lines, fresh),
 	};
 

@@ -6,71 +6,133 @@
 #include "vx/limits.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const anywhere[] = {
-	".bashrc", ".zshrc", ".profile", ".gitconfig", ".mcp.json", ".vscode", ".idea"};
-/* Inside a .git (gitrepository-layout(5)): `commondir` would lead git to another config, `modules`
- * and `worktrees` hold configs and hooks of their own. */
-static const char *const in_git[] = {
-	"config", "config.worktree", "hooks", "commondir", "modules", "worktrees"};
-enum { GIT_CONFIGS = 2 }; /* the first two: what gitConfig permits */
-
-static bool is_in_git(const char *name, size_t n, bool git_config)
+/* `*` and `?` stay inside a component, `**` is any number of components; what lies below a match
+ * counts as matched. */
+static bool path_match(const char *pattern, const char *path)
 {
-	for (size_t i = git_config ? GIT_CONFIGS : 0; i < VX_ARRAY_LEN(in_git); i++)
-		if (strlen(in_git[i]) == n && !memcmp(in_git[i], name, n))
+	while (*pattern == '/')
+		pattern++;
+	while (*path == '/')
+		path++;
+	if (!*pattern)
+		return true;
+	size_t n = strcspn(pattern, "/"), k = strcspn(path, "/");
+	char part[NAME_MAX + 2], name[NAME_MAX + 2];
+
+	if (n == 2 && pattern[0] == '*' && pattern[1] == '*')
+		return path_match(pattern + n, path) || (*path && path_match(pattern, path + k));
+	if (!*path || n >= sizeof part || k >= sizeof name)
+		return false;
+	memcpy(part, pattern, n);
+	memcpy(name, path, k);
+	part[n] = name[k] = '\0';
+	return sbx_glob_match(part, name) && path_match(pattern + n, path + k);
+}
+
+static bool is_allowed(const struct deny_rules *r, const char *dir, const char *name)
+{
+	char path[2 * VX_MAX_PATH];
+
+	if (!r->allowed.n)
+		return false;
+	int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+	for (uint32_t i = 0; n < (int)sizeof path && i < r->allowed.n; i++)
+		if (path_match(r->allowed.v[i], path))
 			return true;
 	return false;
 }
 
-const char *deny_name_in(const char *path, const char *base, bool git_config)
+/* The root of the workspace, a member, or what the patterns would make one. */
+static bool has_scripts(const struct deny_rules *r, const char *dir)
 {
-	const char *rel = vx_path_below(path, base);
-	bool git = false;
+	const char *rel = r->root ? vx_path_below(dir, r->root) : NULL;
+
+	return rel && (!*rel || vx_wsglob_member(r->members, r->no_members, rel));
+}
+
+struct deny_dir deny_dir(const struct deny_rules *r, const char *path)
+{
+	return (struct deny_dir){.path = path,
+		.in_modules = strstr(path, "/node_modules/") || vx_ends_with(path, "/node_modules"),
+		.member = has_scripts(r, path)};
+}
+
+enum deny_verdict deny_judge(const struct deny_rules *r, const struct deny_dir *d, const char *name,
+	enum vx_fact_type type)
+{
+	const char *parent = vx_path_base(d->path);
+	size_t parent_len = strlen(parent);
+	bool denied = false, dir = type == VX_FACT_DIR;
+
+	switch (vx_protect(parent, parent_len, name, strlen(name))) {
+	case VX_PROTECT_ANYWHERE:
+		denied = !d->in_modules;
+		break;
+	case VX_PROTECT_MANIFEST:
+		denied = d->member;
+		break;
+	case VX_PROTECT_GIT:
+		denied = !dir;
+		break;
+	case VX_PROTECT_IN_GIT:
+		denied = true;
+		break;
+	case VX_PROTECT_GIT_CONFIG:
+		denied = !r->git_config;
+		break;
+	case VX_PROTECT_NO:
+		break;
+	}
+	if (denied)
+		return is_allowed(r, d->path, name) ? DENY_NO : DENY_IT;
+	/* nothing else below a .git is anybody's business */
+	if (!dir || vx_protect_same(parent, parent_len, ".git") || is_allowed(r, d->path, name))
+		return DENY_NO;
+	return DENY_ENTER;
+}
+
+const char *deny_name_in(
+	const struct deny_rules *r, struct vx_arena *a, const char *path, const char *base)
+{
+	const char *rel = vx_path_below(path, base), *dir = base;
 
 	for (; rel && *rel; rel += strcspn(rel, "/"), rel += *rel == '/') {
-		size_t n = strcspn(rel, "/");
-		for (size_t i = 0; i < VX_ARRAY_LEN(anywhere); i++)
-			if (strlen(anywhere[i]) == n && !memcmp(anywhere[i], rel, n))
-				return anywhere[i];
-		if (git && is_in_git(rel, n, git_config))
-			return rel - strlen(".git/");
-		git = n == strlen(".git") && !memcmp(rel, ".git", n);
+		const char *name = vx_arena_strndup(a, rel, strcspn(rel, "/"));
+		struct deny_dir d = deny_dir(r, dir);
+		/* what is below is what is granted: a directory on the way */
+		enum deny_verdict v = deny_judge(r, &d, name, VX_FACT_DIR);
+		if (v == DENY_IT)
+			return vx_path_below(vx_path_join(a, dir, name), base);
+		if (is_allowed(r, dir, name))
+			return NULL;
+		dir = vx_path_join(a, dir, name);
 	}
 	return NULL;
 }
 
-static void enter(struct deny_search *s, const char *dir)
-{
-	s->dir = dir;
-	s->in_git = vx_streq(vx_path_base(dir), ".git");
-	s->in_modules = strstr(dir, "/node_modules/") || vx_ends_with(dir, "/node_modules");
-}
-
 static bool keep(struct deny_search *s, const char *name, enum vx_fact_type type)
 {
-	*SBX_PUSH(s, s->v, s->n, s->cap) = (struct denied){vx_path_join(s->a, s->dir, name), type};
+	*SBX_PUSH(s, s->v, s->n, s->cap) =
+		(struct denied){vx_path_join(s->a, s->dir.path, name), type};
 	return false;
 }
 
+/* A NULL name: `dir` is the directory at hand from now on. */
 bool deny_look(void *search, const char *dir, const char *name, enum vx_fact_type type)
 {
 	struct deny_search *s = search;
 
-	if (s->dir != dir)
-		enter(s, dir);
-	if (s->in_git) /* nothing else below it is anybody's business */
-		return is_in_git(name, strlen(name), s->git_config) ? keep(s, name, type) : false;
-	if (name[0] != '.')
-		return type == VX_FACT_DIR;
-	if (vx_streq(name, ".git")) /* one that is no directory decides where git looks */
-		return type == VX_FACT_DIR ? true : keep(s, name, type);
-	for (size_t i = 0; i < VX_ARRAY_LEN(anywhere) && !s->in_modules; i++)
-		if (vx_streq(anywhere[i], name))
-			return keep(s, name, type);
-	return type == VX_FACT_DIR;
+	if (!name) {
+		s->dir = deny_dir(s->rules, dir);
+		return true;
+	}
+	enum deny_verdict v = deny_judge(s->rules, &s->dir, name, type);
+	return v == DENY_IT ? keep(s, name, type) : v == DENY_ENTER;
 }
 
 static int refuse_link(struct sbx_work *w, const char *path, const char *grant)
@@ -78,8 +140,8 @@ static int refuse_link(struct sbx_work *w, const char *path, const char *grant)
 	vx_err_set(w->err, -EPERM,
 		"sandbox: allow.write \"%s\" holds %s, which no task may change and which is a symbolic link: a link cannot be protected",
 		grant, path);
-	return vx_err_fix(
-		w->err, "replace the link by what it names, or grant a narrower directory");
+	return vx_err_fix(w->err,
+		"replace the link by what it names, grant a narrower directory, or name it in allow.protected");
 }
 
 /* Every directory between grant and bind is bound on itself, once: a mount point cannot be
@@ -105,11 +167,47 @@ static int by_path(const void *a, const void *b)
 	return sbx_path_order(((const struct denied *)a)->path, ((const struct denied *)b)->path);
 }
 
+struct deny_rules sbx_deny_rules(const struct sbx_work *w)
+{
+	return (struct deny_rules){.root = w->s->root,
+		.git_config = w->s->decl.git_config,
+		.members = &w->members,
+		.no_members = &w->no_members,
+		.allowed = {w->protect.v, w->protect.n}};
+}
+
+/* allow.protected: canonical up to the first wildcard. */
+int sbx_find_protected(struct sbx_work *w)
+{
+	struct vx_strs v = w->s->decl.protect;
+	int r = 0;
+
+	for (uint32_t i = 0; i < v.n && r == 0; i++) {
+		struct sbx_grant g = {0};
+		struct sbx_place p = {0};
+		uint32_t before = w->n_skeleton;
+
+		r = sbx_parse_grant(w, "allow.protected", v.v[i], &g);
+		/* the name itself may be a link: where it stands counts, not where it leads */
+		if (r == 0)
+			r = sbx_follow(w, g.pattern ? g.lexical : vx_path_dir(w->a, g.lexical), &p);
+		if (r == 0)
+			r = sbx_refuse_task_link(w, "allow.protected", v.v[i], &p);
+		w->n_skeleton = before;
+		if (r == 0)
+			vx_strlist_add(&w->protect, w->a,
+				vx_arena_printf(w->a, "%s/%s", p.path,
+					g.pattern ? g.pattern : vx_path_base(g.lexical)));
+	}
+	return r;
+}
+
 /* One write grant: what is there of those names is bound read-only; after the attempt the grant is
  * looked through again. */
 int sbx_denies(struct sbx_work *w, const struct sbx_bind *b)
 {
-	struct deny_search s = {.a = w->a, .git_config = w->s->decl.git_config};
+	struct deny_rules rules = sbx_deny_rules(w);
+	struct deny_search s = {.a = w->a, .rules = &rules};
 
 	if (!b->is_dir)
 		return 0;
@@ -118,10 +216,14 @@ int sbx_denies(struct sbx_work *w, const struct sbx_bind *b)
 		vx_err_set(w->err, r,
 			"sandbox: allow.write \"%s\": not all of %s can be looked through for what no task may change: %s",
 			b->grant, b->path,
-			r == -EFBIG ? "it holds more than VX_MAX_FILES" : vx_strerror(r));
+			r == -EFBIG ? "it holds more than VX_MAX_FILES"
+			: r == -ELOOP
+				? "it is deeper than DENY_MAX_DEPTH, or has longer paths than VX_MAX_PATH"
+				: vx_strerror(r));
 		return vx_err_fix(w->err,
-			r == -EACCES ? "make its directories readable: chmod -R u+rX %s"
-				     : "grant a narrower directory",
+			r == -EACCES  ? "make its directories readable: chmod -R u+rX %s"
+			: r == -ELOOP ? "remove what is so deep: rm -rf %s"
+				      : "grant a narrower directory",
 			b->path);
 	}
 	vx_strlist_add(&w->deny_in, w->a, b->path);

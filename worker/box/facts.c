@@ -94,7 +94,7 @@ static int real_walk(void *self, const char *dir,
 	void *arg)
 {
 	(void)self;
-	return deny_walk(AT_FDCWD, dir, false, look, arg);
+	return deny_walk(dir, look, arg);
 }
 
 /* Asked once per process: the answer may come over the network. */

@@ -128,6 +128,7 @@ struct vx_json *vx_sbx_request_json(const struct vx_sbx_request *r)
 		set_str(p, "package", r->withheld[i].package);
 		vx_json_add(withheld, p);
 	}
+	vx_json_set(o, "protectedAllowed", strings(r->protect));
 	set_str(o, "wall", r->wall);
 	set_str(o, "cwd", r->cwd);
 	vx_json_set(o, "mounts", mounts);

@@ -191,6 +191,8 @@ static void fill(struct sbx_work *w, struct vx_sbx_request *ret)
 		.deny_in = vx_strlist_done(&w->deny_in),
 		.deny_known = vx_strlist_done(&w->deny_known),
 		.git_config = d->git_config,
+		.members = w->s->members,
+		.protect = vx_strlist_done(&w->protect),
 		.wall = w->s->root,
 		.cwd = w->project,
 		.env = vx_strlist_done(&env),
@@ -228,6 +230,8 @@ static int resolve(struct sbx_work *w, struct vx_sbx_request *ret)
 		r = sbx_compile_members(w);
 	if (r == 0)
 		r = sbx_find_written(w);
+	if (r == 0)
+		r = sbx_find_protected(w);
 	if (r == 0)
 		r = sbx_credentials(w, &masks);
 	if (r == 0)

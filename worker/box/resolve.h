@@ -11,6 +11,8 @@
 #ifndef VX_BOX_RESOLVE_H
 #define VX_BOX_RESOLVE_H
 
+#include "denies.h"
+
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/map.h"
@@ -76,6 +78,7 @@ struct sbx_work {
 	/* what sandboxed tasks may write: as it is spelled, and where that leads */
 	struct vx_strlist written;
 	struct vx_wsglobs members, no_members;
+	struct vx_strlist protect; /* allow.protected: absolute patterns */
 	/* late: what lies inside a mask and is granted by name */
 	struct sbx_binds reads, writes, late;
 	struct vx_strlist unmasked; /* credential stores that a grant names */
@@ -154,6 +157,8 @@ int sbx_devices(struct sbx_work *w);
 
 /* denies.c */
 int sbx_denies(struct sbx_work *w, const struct sbx_bind *b);
+struct deny_rules sbx_deny_rules(const struct sbx_work *w);
+int sbx_find_protected(struct sbx_work *w);
 
 /* resolve.c */
 /* for sorting: a directory stands directly before all that it holds */

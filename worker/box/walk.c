@@ -1,5 +1,9 @@
 /* Looking through write grants for what no task may change, on the real file system; and taking
- * away what has appeared. */
+ * away what has appeared.
+ *
+ * A walk goes down by descriptor, one per level, and never by a path: how long names are, and what
+ * is renamed meanwhile, leads it nowhere else. Memory goes with the depth alone. A directory deeper
+ * than DENY_MAX_DEPTH, or whose path is longer than VX_MAX_PATH, cannot be looked through. */
 #include "denies.h"
 #include "resolve.h"
 
@@ -15,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,21 +36,27 @@ struct record {
 	char name[];
 };
 
-struct closed {
-	const char *rel;
+struct level {
+	int fd;
+	size_t path_length;
+	char *list; /* kept for the next directory of this level */
+	long have, at;
+	bool mended; /* it was closed to its owner, and gets its mode back */
 	mode_t mode;
 };
 
 struct walk {
-	struct vx_arena *a;      /* paths */
-	struct vx_strlist to_do; /* directories seen and not yet listed, whole paths */
-	size_t top_length;       /* of the grant's own path */
-	int top;                 /* the grant, open */
-	bool mend;
-	struct closed *closed; /* directories that were opened, in that order */
-	uint32_t n_closed, cap_closed;
-	uint64_t n_entries;
-	bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type);
+	struct level level[DENY_MAX_DEPTH];
+	uint32_t depth; /* levels in use */
+	char path[VX_MAX_PATH];
+	bool mend; /* a directory of our own that may not be read is read all the same */
+	uint64_t n_entries, max_entries;
+	/* A directory is at hand, from now on. */
+	void (*enter)(struct walk *w);
+	/* An entry of it: whether to go down. */
+	bool (*look)(struct walk *w, int dir_fd, const char *name, enum vx_fact_type type);
+	/* A directory that cannot be looked through. -errno ends the walk. */
+	int (*stuck)(struct walk *w, int dir_fd, const char *name, int error);
 	void *arg;
 };
 
@@ -63,205 +74,345 @@ static enum vx_fact_type type_of(int dir_fd, const struct record *e)
 			     : VX_FACT_OTHER;
 }
 
-static int list(struct walk *w, int fd, const char *path)
-{
-	_Alignas(16) char buf[LIST_BYTES];
-	long n;
-
-	for (;;) {
-		n = syscall(SYS_getdents64, fd, buf, sizeof buf);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 && errno != ENOENT ? -errno : 0; /* removed meanwhile: empty */
-		for (long at = 0; at < n;) {
-			const struct record *e = (const void *)(buf + at);
-			at += e->length;
-			if (e->name[0] == '.' &&
-				(!e->name[1] || (e->name[1] == '.' && !e->name[2])))
-				continue;
-			if (++w->n_entries > VX_MAX_FILES)
-				return -EFBIG;
-			if (w->look(w->arg, path, e->name, type_of(fd, e)))
-				vx_strlist_add(&w->to_do, w->a, vx_path_join(w->a, path, e->name));
-		}
-	}
-}
-
-static int chmod_open(int path_fd, mode_t mode)
-{
-	char link[64];
-
-	snprintf(link, sizeof link, "/proc/self/fd/%d", path_fd);
-	return chmod(link, mode) < 0 ? -errno : 0;
-}
-
-/* A directory that its owner, whom we are, has closed to himself is opened until the walk is
- * over. */
-static int open_closed(struct walk *w, const char *rel)
+/* Gives the owner, whom we are, all rights on a directory at hand, until it is left. */
+static int mend(struct level *l)
 {
 	struct stat st;
-	int path = vx_open_beneath(w->top, rel, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0), fd = -EACCES;
 
-	if (path < 0)
-		return path;
-	if (fstat(path, &st) < 0)
-		fd = -errno;
-	else if (st.st_uid != geteuid())
-		fd = -ENOENT; /* closed to us, and to what runs as us */
-	else if (w->mend && (fd = chmod_open(path, (st.st_mode & 07777) | 0700)) == 0) {
-		*SBX_PUSH(w, w->closed, w->n_closed, w->cap_closed) =
-			(struct closed){rel, st.st_mode & 07777};
-		fd = vx_open(path, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (l->mended || fstat(l->fd, &st) < 0 || st.st_uid != geteuid() ||
+		(st.st_mode & 0700) == 0700)
+		return -EACCES;
+	if (fchmod(l->fd, (st.st_mode & 07777) | 0700) < 0)
+		return -errno;
+	l->mended = true;
+	l->mode = st.st_mode & 07777;
+	return 0;
+}
+
+/* A directory that may not be read, open as a path. */
+static int open_closed(struct walk *w, int path_fd, struct level *ret)
+{
+	char link[64];
+	struct stat st;
+
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid())
+		return -ENOENT; /* closed to us, and to what runs as us */
+	if (!w->mend)
+		return -EACCES;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", path_fd);
+	if (chmod(link, (st.st_mode & 07777) | 0700) < 0)
+		return -errno;
+	int fd = vx_open(path_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0) {
+		chmod(link, st.st_mode & 07777);
+		return fd;
 	}
-	vx_close(path);
-	return fd;
+	*ret = (struct level){.fd = fd, .mended = true, .mode = st.st_mode & 07777};
+	return 0;
 }
 
-static void close_again(struct walk *w)
+/* `parent` may be NULL: `name` is a path then, below dir_fd. */
+static int open_level(
+	struct walk *w, struct level *parent, int dir_fd, const char *name, struct level *ret)
 {
-	while (w->n_closed) {
-		const struct closed *c = &w->closed[--w->n_closed];
-		int path = vx_open_beneath(w->top, c->rel, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (path >= 0)
-			chmod_open(path, c->mode);
-		vx_close(path);
+	int flags = O_DIRECTORY | O_NOFOLLOW;
+
+	for (int tries = 0;; tries++) {
+		int fd = parent || dir_fd == AT_FDCWD
+				 ? vx_open(dir_fd, name, O_RDONLY | flags, 0)
+				 : vx_open_beneath(dir_fd, name, O_RDONLY | flags, 0);
+		if (fd >= 0) {
+			*ret = (struct level){.fd = fd};
+			return 0;
+		}
+		if (fd != -EACCES)
+			return fd;
+		fd = parent || dir_fd == AT_FDCWD
+			     ? vx_open(dir_fd, name, O_PATH | flags, 0)
+			     : vx_open_beneath(dir_fd, name, O_PATH | flags, 0);
+		if (fd >= 0) {
+			int r = open_closed(w, fd, ret);
+			vx_close(fd);
+			return r;
+		}
+		if (fd != -EACCES || !parent || !w->mend || tries || mend(parent) < 0)
+			return fd;
 	}
 }
 
-static int open_dir(struct walk *w, const char *rel)
+static void leave(struct walk *w)
 {
-	int fd = vx_open_beneath(w->top, rel, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct level *l = &w->level[--w->depth];
 
-	return fd == -EACCES ? open_closed(w, rel) : fd;
+	if (l->mended)
+		(void)fchmod(l->fd, l->mode);
+	l->fd = vx_close(l->fd);
+	l->mended = false;
+	if (w->depth) {
+		w->path[w->level[w->depth - 1].path_length] = '\0';
+		w->enter(w);
+	}
 }
 
-static int walk(struct walk *w)
+/* Down into `name` of the directory at hand; gone or replaced meanwhile is fine. */
+static int descend(struct walk *w, const char *name)
 {
-	while (w->to_do.n) {
-		const char *path = w->to_do.v[--w->to_do.n], *rel = path + w->top_length;
-		int fd = open_dir(w, *rel == '/' ? rel + 1 : ".");
+	struct level *l = &w->level[w->depth - 1], *next = l + 1, opened;
+	size_t n = strlen(name);
 
-		if (fd == -ENOENT || fd == -ENOTDIR ||
-			fd == -ELOOP) /* removed or replaced meanwhile */
+	if (w->depth == DENY_MAX_DEPTH || l->path_length + 1 + n >= sizeof w->path)
+		return w->stuck(w, l->fd, name, -ELOOP);
+	int r = open_level(w, l, l->fd, name, &opened);
+	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
+		return 0;
+	if (r < 0)
+		return w->stuck(w, l->fd, name, r);
+	opened.list = next->list;
+	*next = opened;
+	w->path[l->path_length] = '/';
+	memcpy(w->path + l->path_length + 1, name, n + 1);
+	next->path_length = l->path_length + 1 + n;
+	w->depth++;
+	w->enter(w);
+	return 0;
+}
+
+/* The next part of the list of the directory at hand; 0 at its end. */
+static long more(struct level *l)
+{
+	long n;
+
+	if (!l->list)
+		l->list = vx_xmalloc(LIST_BYTES);
+	do
+		n = syscall(SYS_getdents64, l->fd, l->list, LIST_BYTES);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ENOENT ? 0 : -errno; /* removed meanwhile: empty */
+	l->have = n;
+	l->at = 0;
+	return n;
+}
+
+static int go(struct walk *w)
+{
+	while (w->depth) {
+		struct level *l = &w->level[w->depth - 1];
+
+		if (l->at == l->have) {
+			long n = more(l);
+			if (n < 0)
+				return (int)n;
+			if (n == 0)
+				leave(w);
 			continue;
-		int r = fd < 0 ? fd : list(w, fd, path);
-		vx_close(fd);
+		}
+		const struct record *e = (const void *)(l->list + l->at);
+		l->at += e->length;
+		if (e->name[0] == '.' && (!e->name[1] || (e->name[1] == '.' && !e->name[2])))
+			continue;
+		if (++w->n_entries > w->max_entries)
+			return -EFBIG;
+		int r = w->look(w, l->fd, e->name, type_of(l->fd, e)) ? descend(w, e->name) : 0;
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-int deny_walk(int root_fd, const char *dir, bool mend,
+/* `dir` below root_fd, or as it is when root_fd is AT_FDCWD. */
+static int walk(struct walk *w, int root_fd, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n >= sizeof w->path)
+		return -ENAMETOOLONG;
+	int r = open_level(w, NULL, root_fd, root_fd == AT_FDCWD ? dir : dir + 1, &w->level[0]);
+	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
+		return 0;
+	if (r == 0) {
+		memcpy(w->path, dir, n + 1);
+		w->level[0].path_length = n;
+		w->depth = 1;
+		w->enter(w);
+		r = go(w);
+	}
+	while (w->depth)
+		leave(w);
+	for (uint32_t i = 0; i < DENY_MAX_DEPTH; i++)
+		free(w->level[i].list);
+	return r;
+}
+
+/* ---- before an attempt ---- */
+
+struct looker {
+	bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type);
+	void *arg;
+};
+
+static void before_enter(struct walk *w)
+{
+	const struct looker *l = w->arg;
+
+	l->look(l->arg, w->path, NULL, VX_FACT_DIR);
+}
+
+static bool before_look(struct walk *w, int dir_fd, const char *name, enum vx_fact_type type)
+{
+	const struct looker *l = w->arg;
+
+	(void)dir_fd;
+	return l->look(l->arg, w->path, name, type);
+}
+
+static int before_stuck(struct walk *w, int dir_fd, const char *name, int error)
+{
+	(void)w, (void)dir_fd, (void)name;
+	return error;
+}
+
+int deny_walk(const char *dir,
 	bool (*look)(void *arg, const char *dir, const char *name, enum vx_fact_type type),
 	void *arg)
 {
-	struct vx_arena a = {0};
-	struct walk w = {
-		.a = &a, .top_length = strlen(dir), .mend = mend, .look = look, .arg = arg};
-	int r = 0;
+	struct looker l = {look, arg};
+	struct walk *w = vx_xcalloc(1, sizeof *w);
 
-	w.top = root_fd == AT_FDCWD
-			? vx_open(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0)
-			: vx_open_beneath(root_fd, dir + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (w.top < 0)
-		return w.top == -ENOENT || w.top == -ENOTDIR || w.top == -ELOOP || w.top == -EACCES
-			       ? 0
-			       : w.top;
-	vx_strlist_add(&w.to_do, &a, dir);
-	r = walk(&w);
-	close_again(&w);
-	vx_close(w.top);
-	vx_arena_free(&a);
+	w->max_entries = VX_MAX_FILES;
+	w->enter = before_enter;
+	w->look = before_look;
+	w->stuck = before_stuck;
+	w->arg = &l;
+	int r = walk(w, AT_FDCWD, dir);
+	free(w);
 	return r;
 }
 
-/* The directory that holds `path`, opened without following a link anywhere; *ret_name is the last
- * component. */
-static int open_parent(int root_fd, const char *path, const char **ret_name)
-{
-	char dir[VX_MAX_PATH];
-	const char *slash = strrchr(path, '/');
+/* ---- after an attempt ---- */
 
-	*ret_name = slash + 1;
-	snprintf(dir, sizeof dir, "%.*s", (int)(slash - path - 1), path + 1);
-	return vx_open_beneath(root_fd, dir, O_RDONLY | O_DIRECTORY, 0);
+struct enforcer {
+	const struct deny_rules *rules;
+	const struct vx_map *known;
+	struct deny_dir dir;
+	struct vx_buf *lines;
+	int n;
+};
+
+static void after_enter(struct walk *w)
+{
+	struct enforcer *e = w->arg;
+
+	e->dir = deny_dir(e->rules, w->path);
 }
 
-/* Directories of our own between `dir` and `path` that are closed to ourselves are opened, for
- * good: the attempt has failed anyway. */
-static void open_up(int root_fd, const char *dir, const char *path)
+/* What is in the directory at hand: the whole of it. */
+static int take_away(struct walk *w, int dir_fd, const char *name)
 {
-	char at[VX_MAX_PATH];
-	struct stat st;
+	int r = vx_rm_rf(dir_fd, name);
 
-	for (const char *slash = path + strlen(dir); slash; slash = strchr(slash + 1, '/')) {
-		snprintf(at, sizeof at, "%.*s", (int)(slash - path - 1), path + 1);
-		int fd = vx_open_beneath(root_fd, at, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (fd < 0)
-			return;
-		if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0700) != 0700)
-			chmod_open(fd, (st.st_mode & 07777) | 0700);
-		vx_close(fd);
-	}
-}
-
-static int remove_appeared(int root_fd, const char *dir, const char *path)
-{
-	const char *name;
-	int r = -EACCES;
-
-	for (int i = 0; i < 2 && r == -EACCES; i++) {
-		int parent = open_parent(root_fd, path, &name);
-		r = parent < 0 ? parent : vx_rm_rf(parent, name);
-		vx_close(parent);
-		if (r == -EACCES && i == 0)
-			open_up(root_fd, dir, path);
-	}
+	if (r == -EACCES && mend(&w->level[w->depth - 1]) == 0)
+		r = vx_rm_rf(dir_fd, name);
 	return r;
 }
 
-static int enforce_in(int root_fd, const char *dir, const struct vx_map *known,
-	const struct vx_sbx_request *r, struct vx_buf *lines)
+static void say_appeared(struct walk *w, const char *name, int removed)
 {
-	struct vx_arena a = {0};
-	struct deny_search s = {.a = &a, .git_config = r->git_config};
-	int n = 0, res = deny_walk(root_fd, dir, true, deny_look, &s);
+	struct enforcer *e = w->arg;
 
-	for (uint32_t i = 0; i < s.n; i++) {
-		if (vx_map_gets(known, s.v[i].path) != VX_MAP_NONE)
-			continue;
-		int one = remove_appeared(root_fd, dir, s.v[i].path);
-		n++;
-		if (one == 0)
-			vx_buf_printf(lines,
-				"sandbox: %s was created, which no task may: it has been removed\n",
-				s.v[i].path);
-		else
-			vx_buf_printf(lines,
-				"sandbox: %s was created, which no task may, and cannot be removed: %s\n",
-				s.v[i].path, vx_strerror(one));
-	}
-	if (res < 0) {
-		vx_buf_printf(lines,
+	e->n++;
+	if (removed == 0)
+		vx_buf_printf(e->lines,
+			"sandbox: %s/%s was created, which no task may: it has been removed. Where it is meant, name it in allow.protected\n",
+			w->path, name);
+	else
+		vx_buf_printf(e->lines,
+			"sandbox: %s/%s was created, which no task may, and cannot be removed: %s\n",
+			w->path, name, vx_strerror(removed));
+}
+
+static bool after_look(struct walk *w, int dir_fd, const char *name, enum vx_fact_type type)
+{
+	struct enforcer *e = w->arg;
+	enum deny_verdict v = deny_judge(e->rules, &e->dir, name, type);
+
+	if (v != DENY_IT)
+		return v == DENY_ENTER;
+	char path[VX_MAX_PATH + NAME_MAX + 2];
+	snprintf(path, sizeof path, "%s/%s", w->path, name);
+	if (vx_map_gets(e->known, path) == VX_MAP_NONE)
+		say_appeared(w, name, take_away(w, dir_fd, name));
+	return false;
+}
+
+/* Too deep is removed whole: before the attempt nothing was, so that the task has made it. Where
+ * the machine is at fault nothing is removed; the attempt fails all the same. */
+static int after_stuck(struct walk *w, int dir_fd, const char *name, int error)
+{
+	struct enforcer *e = w->arg;
+	int r = error == -ELOOP ? take_away(w, dir_fd, name) : error;
+
+	e->n++;
+	if (r == 0)
+		vx_buf_printf(e->lines,
+			"sandbox: %.200s.../%.60s is deeper than DENY_MAX_DEPTH (%u) or longer than VX_MAX_PATH (%u) and cannot be looked through for what no task may create: it has been removed\n",
+			w->path, name, DENY_MAX_DEPTH, VX_MAX_PATH);
+	else
+		vx_buf_printf(e->lines,
+			"sandbox: %.200s/%.60s cannot be looked through for what no task may create: %s\n",
+			w->path, name, vx_strerror(r));
+	return 0;
+}
+
+static int enforce_in(int root_fd, const char *dir, struct enforcer *e)
+{
+	struct walk *w = vx_xcalloc(1, sizeof *w);
+
+	w->mend = true;
+	w->max_entries = UINT64_MAX; /* a task that makes many waits for them to be looked at */
+	w->enter = after_enter;
+	w->look = after_look;
+	w->stuck = after_stuck;
+	w->arg = e;
+	int r = walk(w, root_fd, dir);
+	free(w);
+	if (r < 0) {
+		vx_buf_printf(e->lines,
 			"sandbox: %s cannot be looked through for what no task may create: %s\n",
-			dir, res == -EFBIG ? "it holds more than VX_MAX_FILES" : vx_strerror(res));
-		n++;
+			dir, vx_strerror(r));
+		e->n++;
 	}
-	vx_arena_free(&a);
-	return n;
+	return r;
 }
 
 int deny_enforce(int root_fd, const struct vx_sbx_request *r, struct vx_buf *lines)
 {
+	struct vx_arena a = {0};
 	struct vx_map known = {0};
-	int n = 0;
+	struct vx_wsglobs members = {0}, no_members = {0};
+	struct vx_err err = {0};
+	struct deny_rules rules = {.root = r->wall,
+		.git_config = r->git_config,
+		.members = &members,
+		.no_members = &no_members,
+		.allowed = r->protect};
+	struct enforcer e = {.rules = &rules, .known = &known, .lines = lines};
 
+	if (!r->deny_in.n)
+		return 0;
+	for (uint32_t i = 0; i < r->members.n; i++) { /* they were compiled once already */
+		const char *p = r->members.v[i];
+		if (vx_wsglob_add(*p == '!' ? &no_members : &members, p + (*p == '!'), &a, &err) <
+			0)
+			vx_buf_printf(lines, "sandbox: %s\n", err.what), e.n++;
+	}
 	for (uint32_t i = 0; i < r->deny_known.n; i++)
 		vx_map_puts(&known, r->deny_known.v[i], i);
 	for (uint32_t i = 0; i < r->deny_in.n; i++)
-		n += enforce_in(root_fd, r->deny_in.v[i], &known, r, lines);
+		enforce_in(root_fd, r->deny_in.v[i], &e);
 	vx_map_free(&known);
-	return n;
+	vx_arena_free(&a);
+	return e.n;
 }

@@ -162,9 +162,13 @@ int sbx_refuse_write(struct sbx_work *w, const struct sbx_grant *g, const char *
 			continue;
 		return refuse(w, g, path, "lies in", sbx_wall_name(wall), wall->path);
 	}
+	struct deny_rules rules = sbx_deny_rules(w);
 	const char *denied = deny_name_in(
-		path, vx_path_within(path, w->s->root) ? w->s->root : "/", w->s->decl.git_config);
-	if (denied)
-		return refuse(w, g, path, "no task may change:", denied, "");
+		&rules, w->a, path, vx_path_within(path, w->s->root) ? w->s->root : "/");
+	if (denied) {
+		refuse(w, g, path, "no task may change:", denied, "");
+		return vx_err_fix(
+			w->err, "where the task is meant to make it, name it in allow.protected");
+	}
 	return vx_path_within(path, w->s->root) ? 0 : refuse_outside(w, g, path);
 }

@@ -103,6 +103,8 @@ int box_request_encode(const struct vx_sbx_request *r, const char *record_dir, s
 	put_str(b, r->cwd);
 	put_strs(b, r->deny_in);
 	put_strs(b, r->deny_known);
+	put_strs(b, r->members);
+	put_strs(b, r->protect);
 	vx_buf_u32le(b, r->n_mounts);
 	for (uint32_t i = 0; i < r->n_mounts; i++) {
 		const struct vx_mount *m = &r->mounts[i];
@@ -195,6 +197,17 @@ static struct vx_strs get_paths(struct reader *d)
 	return vx_strlist_done(&l);
 }
 
+static struct vx_strs get_strs(struct reader *d)
+{
+	struct vx_strlist l = {0};
+
+	for (uint32_t i = get_count(d, 4); i > 0 && !d->bad; i--) {
+		const char *s = get_str(d);
+		vx_strlist_add(&l, d->a, s ? s : "");
+	}
+	return vx_strlist_done(&l);
+}
+
 static void get_mounts(struct reader *d, struct vx_sbx_request *r)
 {
 	r->n_mounts = get_count(d, 20);
@@ -236,6 +249,8 @@ int box_request_decode(const void *p, size_t n, struct vx_arena *a, struct vx_sb
 	r.cwd = get_path(&d);
 	r.deny_in = get_paths(&d);
 	r.deny_known = get_paths(&d);
+	r.members = get_strs(&d);
+	r.protect = get_paths(&d);
 	get_mounts(&d, &r);
 	r.n_placeholders = get_count(&d, 12);
 	struct vx_placeholder *q = vx_arena_array(a, r.n_placeholders, sizeof *q);

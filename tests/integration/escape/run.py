@@ -150,6 +150,50 @@ def preload(fx):
     os.unlink(A + "/src/evil.so")
 
 
+DEEP = """
+import os
+top = os.getcwd()
+for d in ("work/m/.vscode", "work/m/.git/hooks", "work/zz/.husky"):
+    os.makedirs(d)
+    open(d + "/x", "w").write("{}")
+for k, (name, depth) in enumerate((("x" * 200, 24), ("y" * 255, 18), ("z", 260), ("w", 1500))):
+    os.chdir(top + "/work")
+    os.mkdir("deep%d" % k)
+    os.chdir("deep%d" % k)
+    for i in range(depth):
+        os.mkdir(name)
+        os.chdir(name)
+    os.mkdir(".vscode")
+"""
+
+
+def deep_denies():
+    put(A + "/src/deep.py", DEEP)
+    r, out = run([task("python3 src/deep.py")])
+    left = [d for d, dirs, _ in os.walk(A + "/work") if d.endswith(("m/.vscode", "m/.git/hooks", "zz/.husky"))]
+    tap(verdict(r[0]) == 0 and r[0]["flags"] & 4 and not left, "names beside paths that are too long and too deep are removed", f"{r} {out} {left}")
+    found = subprocess.run(["find", A + "/work", "-path", "*/deep[0-9]/*", "-name", ".vscode"], capture_output=True, text=True, check=False).stdout
+    tap(not found, "and what cannot be looked through is removed whole", found[:200])
+    subprocess.run(["rm", "-rf"] + [f"{A}/work/{d}" for d in ("m", "zz", "deep0", "deep1", "deep2", "deep3")], check=True)
+    # closed at every level, and renamed about
+    r, out = run([task("mkdir -p work/q/r/s && mkdir work/q/r/s/.idea && chmod 0 work/q/r/s && chmod 0400 work/q/r && chmod 0100 work/q")])
+    subprocess.run(["chmod", "-R", "u+rwx", A + "/work/q"], check=True)
+    tap(r[0]["flags"] & 4 and not os.path.lexists(A + "/work/q/r/s/.idea"), "below directories that are closed each in its way, too", f"{r} {out}")
+    r, out = run([task("mkdir -p work/q/t/.VSCode && echo x >work/q/f && ln work/q/f work/q/.envrc && mkfifo work/q/.npmrc && mv work/q work/q2")])
+    tap(r[0]["flags"] & 4 and sorted(os.listdir(A + "/work/q2")) == ["f", "r", "t"] and not os.listdir(A + "/work/q2/t"),
+        "by other case, as a hard link, as a pipe, moved with what holds it", f"{r} {out} {os.listdir(A + '/work/q2')}")
+    subprocess.run(["rm", "-rf", A + "/work/q2"], check=True)
+    # what a build is meant to make
+    make = "mkdir -p work/t/.vscode work/u/.vscode && echo {} >work/t/.vscode/s && echo {} >work/package.json"
+    r, out = run([task(make, protected=["work/t/.vscode/"], members=["pkgs/*"])])
+    tap(r[0]["flags"] & 4 and os.path.exists(A + "/work/t/.vscode/s") and not os.path.exists(A + "/work/u/.vscode") and os.path.exists(A + "/work/package.json"),
+        "a name that the configuration allows stays, another one does not", f"{r} {out}")
+    r, out = run([task("echo {} >work/package.json; echo {} >work/vx.json", protected=["work/t/.vscode/"], members=["pkgs/**"])])
+    tap(r[0]["flags"] & 4 and not os.path.exists(A + "/work/vx.json"), "vx.json is such a name everywhere", f"{r} {out}")
+    subprocess.run(["rm", "-rf", A + "/work/t", A + "/work/u", A + "/work/package.json"], check=True)
+    os.unlink(A + "/src/deep.py")
+
+
 def absent_denies():
     for name, command in [(".vscode", "mkdir work/.vscode; echo x >work/.vscode/tasks.json"), (".mcp.json", "echo {} >work/.mcp.json"),
                           (".zshrc", "ln -s /etc/passwd work/.zshrc")]:
@@ -164,6 +208,7 @@ def absent_denies():
         r, out = run([task(command)])
         tap(r[0]["flags"] & 4 and name in r[0]["text"] and not os.path.lexists(f"{A}/work/{name}"), f"{name}, at any depth, fails the task and is removed",
             f"{r} {out}")
+    deep_denies()
     r, out = run([task("mkdir -p work/node_modules/d/.vscode work/sub/vscode && echo x >work/sub/x.mcp.json && ln -s / work/sub/link")])
     tap(verdict(r[0]) == 0 and not r[0]["flags"], "editors' settings in packages, names that are alike, links to elsewhere: nobody minds", f"{r} {out}")
     subprocess.run(["rm", "-rf", A + "/work/sub/moved", A + "/work/sub/tree", A + "/work/node_modules", A + "/work/sub/link", A + "/work/t"],
