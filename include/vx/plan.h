@@ -134,10 +134,11 @@ enum vx_pm { VX_PM_NPM, VX_PM_YARN_1, VX_PM_YARN, VX_PM_PNPM, VX_PM_BUN };
 
 struct vx_manager {
 	enum vx_pm pm;
-	const char *version; /* of `packageManager`; NULL when it does not say */
-	bool runs_around;    /* pre and post scripts */
-	bool pnp;            /* Plug'n'Play: scripts find nothing unless Yarn runs them */
-	const char *shell;   /* script-shell; NULL: sh */
+	const char *version;      /* of `packageManager`; NULL when it does not say */
+	bool runs_around;         /* pre and post scripts */
+	bool pnp;                 /* Plug'n'Play: scripts find nothing unless Yarn runs them */
+	const char *shell;        /* script-shell; NULL: sh */
+	const char *node_options; /* node-options: their NODE_OPTIONS; NULL: as vx has it */
 };
 
 struct vx_ws_settings {

@@ -139,6 +139,9 @@ static int init(struct init *x)
 			x->err, x->root_fd, "cannot enter %s: %s", root, vx_strerror(x->root_fd));
 	for (uint32_t i = 0; i < x->ws.n_projects && r == 0; i++)
 		r = one_project(x, &x->ws.projects[i]);
+	if (r == 0 && x->from_turbo && x->written)
+		vx_strlist_add(&x->notes, x->a,
+			"variables that Turborepo lets through unasked (TZ, DISPLAY, GITHUB_*, DOCKER_* and their kind) reach these tasks where exec.env.passThrough names them");
 	if (r == 0)
 		r = workspace_file(x);
 	vx_close(x->root_fd);

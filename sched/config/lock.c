@@ -195,6 +195,7 @@ static struct vx_json *manager_json(const struct vx_manager *m)
 	put_str(o, "version", m->version);
 	put_flag(o, "plugAndPlay", m->pnp);
 	put_str(o, "scriptShell", m->shell);
+	put_str(o, "nodeOptions", m->node_options);
 	return o;
 }
 

@@ -89,8 +89,10 @@ static int read_manager(struct reader *r, const struct vx_json *v, struct vx_man
 	int e = cfg_str(&r->c, vx_json_get(v, "version"), "manager.version", &m->version);
 	if (e == 0)
 		e = cfg_bool(&r->c, vx_json_get(v, "plugAndPlay"), "manager.plugAndPlay", &m->pnp);
-	return e == 0 ? cfg_str(&r->c, vx_json_get(v, "scriptShell"), "manager.scriptShell",
-				&m->shell)
+	if (e == 0)
+		e = cfg_str(&r->c, vx_json_get(v, "scriptShell"), "manager.scriptShell", &m->shell);
+	return e == 0 ? cfg_str(&r->c, vx_json_get(v, "nodeOptions"), "manager.nodeOptions",
+				&m->node_options)
 		      : e;
 }
 

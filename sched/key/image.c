@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 /* When one of these fails: copy the new member below, then put the new size here. */
-_Static_assert(sizeof(struct vx_workspace) == 280, "struct vx_workspace has changed");
+_Static_assert(sizeof(struct vx_workspace) == 288, "struct vx_workspace has changed");
 _Static_assert(sizeof(struct vx_project) == 136, "struct vx_project has changed");
 _Static_assert(sizeof(struct vx_task_decl) == 560, "struct vx_task_decl has changed");
 _Static_assert(sizeof(struct vx_exec_decl) == 320, "struct vx_exec_decl has changed");
@@ -209,6 +209,7 @@ static void fix_workspace(struct copier *c, struct vx_workspace *ws)
 	ws->by_name = ws->by_dir = (struct vx_map){0};
 	ws->manager.version = put_str(c, ws->manager.version);
 	ws->manager.shell = put_str(c, ws->manager.shell);
+	ws->manager.node_options = put_str(c, ws->manager.node_options);
 	s->concurrency = put_str(c, s->concurrency);
 	s->cache_dir = put_str(c, s->cache_dir);
 	s->retention_older_than = put_str(c, s->retention_older_than);

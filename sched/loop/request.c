@@ -58,8 +58,8 @@ static const char *const turbo_allowed[] = {"TZ", "HOMEPATH", "HOMEDRIVE", "USER
 	"COMSPEC", "PATHEXT", "VSCODE_*", "ELECTRON_RUN_AS_NODE", "DOCKER_*", "BUILDKIT_*",
 	"COMPOSE_*", "JB_IDE_*", "JB_INTERPRETER", "_JETBRAINS_TEST_RUNNER_RUN_SCOPE_TYPE",
 	"VERCEL", "VERCEL_*", "NEXT_*", "USE_OUTPUT_FOR_EDGE_FUNCTIONS", "NOW_BUILDER",
-	"VC_MICROFRONTENDS_CONFIG_FILE_NAME", "GITHUB_*", "RUNNER_*", "TURBO_*", "NIX_*",
-	"__NIXOS_*", "pnpm_config_verify_deps_before_run", "NPM_CONFIG_STORE_DIR"};
+	"VC_MICROFRONTENDS_CONFIG_FILE_NAME", "GITHUB_*", "RUNNER_*", "TURBO_*", "!TURBO_HASH",
+	"NIX_*", "__NIXOS_*", "pnpm_config_verify_deps_before_run", "NPM_CONFIG_STORE_DIR"};
 
 static const char *env_entry(char **env, const char *name)
 {
@@ -150,6 +150,11 @@ static int environment(
 	}
 	pass(l, &e, x->pass_through, t->decl->dialect);
 	pass(l, &e, x->secret, VX_DIALECT_VX);
+	if (t->decl->dialect == VX_DIALECT_TURBO && l->t[task].keyed) {
+		char hex[VX_DIGEST_HEX];
+		vx_hex(vx_key_get(l->keyer, task)->key.b, VX_DIGEST_BYTES, hex);
+		env_set(&e, vx_arena_printf(e.a, "TURBO_HASH=%.16s", hex));
+	}
 	int r = loop_script_env(l, task, cwd, &script, err);
 	if (r < 0)
 		return r;

@@ -359,6 +359,9 @@ static void make_known(struct loop *l)
 		vx_strlist_add(&out, &l->arena,
 			m->pm == VX_PM_NPM && major > 10 ? "npm_command=run"
 							 : "npm_command=run-script");
+	if (m->node_options)
+		vx_strlist_add(&out, &l->arena,
+			vx_arena_printf(&l->arena, "NODE_OPTIONS=%s", m->node_options));
 	if (m->pm == VX_PM_NPM)
 		vx_strlist_add(&out, &l->arena,
 			vx_arena_printf(&l->arena, "npm_config_local_prefix=%s", ws->root));
@@ -433,6 +436,23 @@ const char *loop_script_path(struct loop *l, uint32_t project)
 	return l->scripts->path[project] = s;
 }
 
+/* Yarn from 2 on has a command `run` within scripts. Is it used? As the first word of a command:
+ * what stands in quotes may be taken for one, which does no harm. */
+static bool calls_run(const struct loop *l, const struct vx_exec_decl *x)
+{
+	if (l->plan->ws.manager.pm != VX_PM_YARN)
+		return false;
+	for (const char *s = strstr(x->command, "run"); s; s = strstr(s + 1, "run")) {
+		const char *before = s;
+		while (before > x->command && (before[-1] == ' ' || before[-1] == '\t'))
+			before--;
+		if ((before == x->command || strchr(";&|({\n", before[-1])) &&
+			(s[3] == ' ' || s[3] == '\t'))
+			return true;
+	}
+	return false;
+}
+
 /* What runs around a script runs in a shell of its own, like the script; the first that fails ends
  * the task. A stop goes to the whole tree: this shell ends at once and starts nothing more, while
  * the script has its grace. $0 is the shell, then the script's name and the three texts. */
@@ -467,6 +487,8 @@ int loop_script_argv(struct loop *l, uint32_t task, const char *command, struct 
 	if (!l->scripts->shell)
 		return vx_err_set(err, -ENOENT, "script-shell \"%.100s\" was not found on PATH",
 			l->plan->ws.manager.shell);
+	if (calls_run(l, x))
+		command = vx_arena_printf(&l->arena, "run() { yarn run \"$@\"; }\n%s", command);
 	const char *sh = l->o->shell_path ? l->o->shell_path : "/bin/sh",
 		   *const words[] = {sh, "-c", around, l->scripts->shell, x->script,
 			   x->pre ? x->pre : "", command, x->post ? x->post : ""},
@@ -482,7 +504,7 @@ bool loop_script_apart(const struct loop *l, const struct vx_exec_decl *x)
 {
 	const struct vx_manager *m = &l->plan->ws.manager;
 
-	return !x->script || !(x->pre || x->post || m->pnp || m->shell);
+	return !x->script || !(x->pre || x->post || m->pnp || m->shell || calls_run(l, x));
 }
 
 int vx_run_no_yarn(struct vx_err *err)

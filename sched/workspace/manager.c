@@ -152,6 +152,10 @@ static int pnpm_rules(const struct vx_base_dir *base, const struct vx_pm_facts *
 	m->runs_around = around > 0;
 	if (yaml && f->pnpm->script_shell)
 		m->shell = vx_arena_strdup(a, f->pnpm->script_shell);
+	if (yaml && f->pnpm->node_options)
+		m->node_options = vx_arena_strdup(a, f->pnpm->node_options);
+	if (!m->node_options && npmrc)
+		m->node_options = vx_npmrc_value(f->npmrc, "node-options", a);
 	if (!m->shell && npmrc)
 		m->shell = vx_npmrc_value(f->npmrc, "script-shell", a);
 	return r;
@@ -193,6 +197,7 @@ int vx_manager_of(const struct vx_base_dir *base, const struct vx_pm_facts *f, s
 		v = vx_npmrc_value(f->npmrc, "ignore-scripts", a);
 		m.runs_around = !v || strcmp(v, "true") != 0;
 		m.shell = vx_npmrc_value(f->npmrc, "script-shell", a);
+		m.node_options = vx_npmrc_value(f->npmrc, "node-options", a);
 		break;
 	case VX_PM_YARN_1:
 		m.runs_around = true;

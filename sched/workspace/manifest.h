@@ -45,7 +45,7 @@ struct vx_strs vx_framework_env(const struct vx_manifest *m);
 struct vx_pnpm_workspace {
 	struct vx_strs packages;
 	int link_workspace_packages, enable_pre_post; /* -1 not given, 0, 1 */
-	const char *script_shell;                     /* NULL not given */
+	const char *script_shell, *node_options;      /* NULL not given */
 	const struct vx_catalog_entry *catalogs;
 	uint32_t n_catalogs;
 };

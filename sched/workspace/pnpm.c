@@ -251,6 +251,9 @@ int vx_pnpm_parse(const char *text, size_t n, const char *where, struct vx_arena
 		w.enable_pre_post = flag(&doc, root, "enablePrePostScripts");
 		if (shell && shell->type == YAML_SCALAR_NODE)
 			w.script_shell = scalar(shell, a);
+		yaml_node_t *node = member(&doc, root, "nodeOptions");
+		if (node && node->type == YAML_SCALAR_NODE)
+			w.node_options = scalar(node, a);
 		take_catalogs(&doc, root, a, &w);
 		*ret = w;
 	}

@@ -183,6 +183,45 @@ vx run a#build
 is 'one that is not there' "$rc" 1
 like 'is said' "$out" 'script-shell "no-such-shell" was not found'
 
+# node-options
+turbo npm@10.0.0 '"build": { "cache": false }' <<<'{ "name": "a", "scripts": { "build": "printenv NODE_OPTIONS >>'"$W"'/ran" } }'
+put .npmrc 'node-options="--max-old-space-size=4096 --no-warnings"'
+NODE_OPTIONS=--mine vx run a#build
+is 'node-options of .npmrc' "$rc $(order)" '0 --max-old-space-size=4096 --no-warnings'
+vx lock
+vx run a#build --frozen
+is 'locked' "$rc $(order)" '0 --max-old-space-size=4096 --no-warnings'
+rm vx-lock.json
+sed -i 's/npm@10.0.0/pnpm@10.0.0/' package.json
+put pnpm-workspace.yaml $'packages: ["p/*"]\nnodeOptions: --no-warnings\n'
+vx run a#build
+is 'nodeOptions of pnpm-workspace.yaml' "$rc $(order)" '0 --no-warnings'
+rm .npmrc pnpm-workspace.yaml
+NODE_OPTIONS=--mine vx run a#build
+is 'without either, that of the run' "$rc $(order)" '0 --mine'
+
+# `run` of Yarn from 2 on
+turbo yarn@4.1.0 '"build": { "cache": false }, "one": { "cache": false }, "none": { "cache": false }' <<<'{ "name": "a", "scripts": { "build": "true && run other --x", "one": "run other", "none": "echo run other" } }'
+put .yarnrc.yml 'nodeLinker: node-modules'
+put "$W/yarn/yarn" "#!/bin/sh
+echo \"yarn \$*\" >>$W/ran"
+chmod +x "$W/yarn/yarn"
+PATH=$W/yarn:$PATH vx run a#build -- word
+is 'run within a script of Yarn 4 is yarn run' "$rc $(order)" '0 yarn run other --x word'
+PATH=$W/yarn:$PATH vx run a#one
+is 'alone too' "$rc $(order)" '0 yarn run other'
+vx run a#none
+is 'and a word like another elsewhere' "$rc $(head -1 <<<"$out")" '0 run other'
+
+# TURBO_HASH
+turbo npm@10.0.0 '"build": {}, "test": { "cache": false }' <<<'{ "name": "a", "scripts": { "build": "echo $TURBO_HASH >>'"$W"'/ran", "test": "echo $TURBO_HASH >>'"$W"'/ran" } }'
+vx run a#build --dry=json
+want=$(grep -oE '"hash":"[0-9a-f]{16}' <<<"$out" | cut -d'"' -f4)
+TURBO_HASH=outer vx run a#build
+is 'TURBO_HASH is the key' "$rc $(order)" "0 $want"
+TURBO_HASH=outer vx run a#test
+is 'and not set where no key was made' "$rc $(order)" '0 '
+
 # as tasks of vx.json files
 new_repo "$W/made"
 put package.json '{ "name": "root", "packageManager": "npm@10.0.0", "workspaces": ["p/*"] }'
@@ -215,6 +254,7 @@ is 'a command of its own in place of the default script; a default without a com
 rm p/a/vx.json vx.workspace.json vx-lock.json
 put turbo.json '{ "tasks": { "build": { "outputs": [] } } }'
 vx init --from-turbo
+like 'vx init --from-turbo says what Turborepo lets through' "$out" '^note: variables that Turborepo lets through'
 vx run a#build
 is 'vx init --from-turbo: the same' "$rc $(order)" '0 pre 2.0.0-build'
 
