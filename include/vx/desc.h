@@ -105,7 +105,9 @@ enum {
 	/* the nested profile: the host's /proc, read-only, since no other can be had */
 	VX_DONE_HOST_PROC = 16,
 	VX_DONE_PLAIN =
-		32 /* bubblewrap makes every mount itself, since vx may make no namespaces */
+		32, /* bubblewrap makes every mount itself, since vx may make no namespaces */
+	/* no Landlock: named pipes of the host that its user may write are written */
+	VX_DONE_HOST_PIPES = 64
 };
 
 #define VX_DONE_TEXT 1400

@@ -41,6 +41,11 @@ struct vx_init_payload {
 	uint32_t argv, env; /* multiples of 8 */
 	uint32_t cwd;       /* a string */
 	uint32_t path;      /* where argv[0] is looked for when it has no '/': a PATH-like string */
+	/* What may be opened for writing: strings, one behind the other, and an empty one at the
+	 * end. A read-only mount does not stop writing to a named pipe, so that all else is
+	 * refused (Landlock). 0: not to be done, an inner sandbox mounts. */
+	uint32_t writable;
+	uint32_t zero;
 };
 
 /* bubblewrap resolves paths again when it binds. vx-init looks before anything runs: each path must
@@ -65,6 +70,7 @@ enum vx_init_step {
 	VX_INIT_STEP_CHDIR,
 	VX_INIT_STEP_EXEC,
 	VX_INIT_STEP_CHECKS,
+	VX_INIT_STEP_WRITABLE,
 	VX_INIT_STEP_PIDNS, /* before READY: it is not pid 1 of a namespace; */
 	VX_INIT_STEP_FILTER /* no filter is on, or privileges can be gained */
 };
@@ -72,7 +78,7 @@ enum vx_init_step {
 struct vx_init_msg {
 	uint32_t kind;
 	int32_t step, error;         /* FAILED: a step, an errno */
-	int32_t status;              /* EXITED: as of wait(2) */
+	int32_t status;              /* EXITED: as of wait(2); STARTED: 1 without Landlock */
 	uint64_t ns;                 /* CLOCK_MONOTONIC, when it happened */
 	uint64_t user_us, system_us; /* EXITED: of every process that ended inside */
 	uint64_t max_rss_kib;        /* EXITED: of the largest of them */

@@ -60,6 +60,8 @@ void loop_say_less(struct loop *l, uint32_t flags)
 			"hands `memory` on)"},
 		{VX_DONE_HOST_PROC,
 			"no /proc can be mounted here: sandboxed tasks see the one of the host, read-only, as their weakerWhenNested allows"},
+		{VX_DONE_HOST_PIPES,
+			"this kernel has no Landlock (5.19 or newer, and `landlock` in lsm=): sandboxed tasks can write to named pipes of the host"},
 		{VX_DONE_PLAIN,
 			"only bubblewrap may make namespaces here (AppArmor), so it makes every mount itself: slower, and at most 9,000 arguments"},
 	};

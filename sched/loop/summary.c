@@ -30,6 +30,7 @@ static void less_json(const struct loop *l, uint32_t task, struct vx_json *o)
 	const struct loop_task *t = &l->t[task];
 	const char *words[] = {loop_unboxed(l, task) ? "no sandbox" : NULL,
 		t->less & VX_DONE_HOST_PROC ? "host /proc" : NULL,
+		t->less & VX_DONE_HOST_PIPES ? "host pipes" : NULL,
 		t->less & VX_DONE_NO_MEMORY_LIMIT ? "no memory limit" : NULL};
 	struct vx_json *less = NULL;
 	for (size_t i = 0; t->executed && i < VX_ARRAY_LEN(words); i++) {

@@ -5,11 +5,13 @@
 #include "../../worker/box/seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 struct prog {
 	struct sock_filter f[4096];
@@ -104,6 +106,7 @@ static const struct call {
 	uint32_t x64, x32, i386, arm64, arm;
 	uint64_t a0, a1;
 	uint32_t want;
+	uint64_t a2, a3;
 } calls[] = {
 	{"read", 0, 0, 3, 63, 3, 0, 0, ALLOW},
 	{"openat", 257, 0, 295, 56, 322, 0, 0, ALLOW},
@@ -157,6 +160,30 @@ static const struct call {
 	{"perf_event_open", 298, 0, 336, 241, 364, 0, 0, DENY},
 	{"userfaultfd", 323, 0, 374, 282, 388, 0, 0, DENY},
 	{"open_by_handle_at", 304, 0, 342, 265, 371, 0, 0, DENY},
+	{"chmod 0755", 90, 0, 15, 0, 15, 0, 0755, ALLOW},
+	{"chmod 01777", 90, 0, 15, 0, 15, 0, 01777, ALLOW},
+	{"chmod 04755", 90, 0, 15, 0, 15, 0, 04755, DENY},
+	{"chmod 02755, high half set", 90, 0, 15, 0, 15, 0, HIGH | 02755, DENY},
+	{"chmod 06755, a file's type beside", 90, 0, 15, 0, 15, 0, S_IFREG | 06755, DENY},
+	{"fchmod 04755", 91, 0, 94, 52, 94, 0, 04755, DENY},
+	{"fchmod 0644", 91, 0, 94, 52, 94, 0, 0644, ALLOW},
+	{"fchmodat 02755", 268, 0, 306, 53, 333, 0, 0, DENY, 02755},
+	{"fchmodat 0755", 268, 0, 306, 53, 333, 0, 04000, ALLOW, 0755},
+	{"creat 04755", 85, 0, 8, 0, 8, 0, 04755, DENY},
+	{"creat 0666", 85, 0, 8, 0, 8, 0, 0666, ALLOW},
+	{"mknod 04755", 133, 0, 14, 0, 14, 0, S_IFREG | 04755, DENY},
+	{"mknod of a pipe", 133, 0, 14, 0, 14, 0, S_IFIFO | 0644, ALLOW},
+	{"mknodat 04755", 259, 0, 297, 33, 324, 0, 0, DENY, S_IFREG | 04755},
+	{"open, making 04755", 2, 0, 5, 0, 5, 0, O_CREAT | O_WRONLY, DENY, 04755},
+	{"open, making 02755", 2, 0, 5, 0, 5, 0, O_CREAT | O_WRONLY, DENY, 02755},
+	{"open, making 0666", 2, 0, 5, 0, 5, 0, O_CREAT | O_WRONLY, ALLOW, 0666},
+	{"open, making nothing", 2, 0, 5, 0, 5, 0, O_RDONLY, ALLOW, 04755},
+	{"openat, making 04755", 257, 0, 295, 56, 322, 0, 0, DENY, O_CREAT | O_RDWR, 04755},
+	{"openat, O_TMPFILE 04755", 257, 0, 295, 56, 322, 0, 0, DENY, 020000000 | O_RDWR, 04755},
+	{"openat, making 0755", 257, 0, 295, 56, 322, 0, 0, ALLOW, O_CREAT | O_RDWR, 0755},
+	{"openat, making nothing", 257, 0, 295, 56, 322, 0, 0, ALLOW, O_RDWR, 06755},
+	{"openat2", 437, 0, 437, 437, 437, 0, 0, NOSYS},
+	{"mkdir 02755", 83, 0, 39, 0, 39, 0, 02755, ALLOW},
 	{"socketcall", 0, 0, 102, 0, 0, 1, 0, DENY},
 	{"execve", 59, 520, 11, 221, 11, 0, 0, ALLOW},
 	{"ptrace", 101, 521, 26, 117, 26, 0, 0, ALLOW},
@@ -165,7 +192,8 @@ static const struct call {
 static void check(
 	const struct prog *p, uint32_t arch, uint32_t nr, const struct call *c, const char *where)
 {
-	uint32_t got = ask(p, arch, nr, c->a0, c->a1);
+	struct seccomp_data d = {.nr = (int)nr, .arch = arch, .args = {c->a0, c->a1, c->a2, c->a3}};
+	uint32_t got = run(p, &d);
 
 	if (got != c->want)
 		fail_msg("%s on %s (%u): %#x, not %#x", c->name, where, nr, got, c->want);
@@ -216,6 +244,8 @@ static void what_is_granted(void **state)
 		assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, nested[i], 0, 0), ALLOW);
 	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 272, CLONE_NEWUSER, 0), ALLOW);
 	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 435, 0, 0), NOSYS);
+	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 437, 0, 0), ALLOW);
+	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 90, 0, 04755), DENY);
 	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 321, 0, 0), DENY);
 	assert_int_equal(ask(&p, AUDIT_ARCH_X86_64, 41, AF_UNIX, 0), DENY);
 }

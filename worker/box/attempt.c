@@ -192,6 +192,7 @@ static void heard(struct host *h, const struct vx_init_msg *m, pid_t pid)
 	} else if (m->kind == VX_INIT_STARTED) {
 		a->done.start_ns = m->ns;
 		a->done.setup_ns = m->ns - a->asked_ns;
+		a->done.flags |= m->status ? VX_DONE_HOST_PIPES : 0;
 		answer(h, VX_BOX_STARTED);
 	} else if (m->kind == VX_INIT_FAILED || m->kind == VX_INIT_EXITED) {
 		a->last = *m;
@@ -256,7 +257,7 @@ static const char *step_text(int32_t step)
 {
 	static const char *const text[] = {"start", "prepare", "read its orders for",
 		"start a process for", "make a session for", "enter the directory of", "execute",
-		"check the binds for"};
+		"check the binds for", "keep the host's pipes from"};
 
 	return step > 0 && step < (int32_t)(sizeof text / sizeof *text) ? text[step] : text[0];
 }

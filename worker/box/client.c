@@ -1,4 +1,5 @@
 /* The worker's side of the box host. */
+#include "handover.h"
 #include "verdict.h"
 #include "wire.h"
 #include "withheld.h"
@@ -313,118 +314,13 @@ static int ensure_host(struct vx_box *b, struct vx_err *err)
 
 /* ---- handing over a task ---- */
 
-static const char *env_get(struct vx_strs env, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (uint32_t i = 0; i < env.n; i++)
-		if (!strncmp(env.v[i], name, n) && env.v[i][n] == '=')
-			return env.v[i] + n + 1;
-	return NULL;
-}
-
-static bool same_name(const char *a, const char *b)
-{
-	size_t n = strcspn(a, "=");
-
-	return n == strcspn(b, "=") && !strncmp(a, b, n);
-}
-
-/* The task's environment, with what the sandbox sets over it. */
-static struct vx_strs merge_env(struct vx_arena *a, struct vx_strs env, struct vx_strs over)
-{
-	struct vx_strlist out = {0};
-
-	for (uint32_t i = 0; i < env.n; i++) {
-		bool kept = true;
-		for (uint32_t k = 0; k < over.n; k++)
-			kept &= !same_name(env.v[i], over.v[k]);
-		if (!kept)
-			continue;
-		if (same_name(env.v[i], "TMP") ||
-			same_name(env.v[i], "TEMP")) /* they mean what TMPDIR means */
-			vx_strlist_add(
-				&out, a, same_name(env.v[i], "TMP") ? "TMP=/tmp" : "TEMP=/tmp");
-		else
-			vx_strlist_add(&out, a, env.v[i]);
-	}
-	for (uint32_t k = 0; k < over.n; k++)
-		vx_strlist_add(&out, a, over.v[k]);
-	return vx_strlist_done(&out);
-}
-
-static uint32_t put(struct vx_buf *b, const char *s)
-{
-	uint32_t at = (uint32_t)b->len;
-
-	vx_buf_add(b, s, strlen(s) + 1);
-	return at;
-}
-
-static void put_u64(struct vx_buf *b, size_t at, uint64_t v)
-{
-	memcpy(b->data + at, &v, sizeof v); /* this machine's own order: vx-init is built for it */
-}
-
-/* vx/initproto.h. One word stays free before argv, for the shell that runs a script without
- * "#!". */
-static int payload_fd(struct vx_strs argv, struct vx_strs env, const char *cwd)
-{
-	struct vx_buf b = VX_BUF(64U << 20);
-	struct vx_init_payload p = {.magic = VX_INIT_MAGIC, .argc = argv.n, .envc = env.n};
-	size_t words = 1 + (size_t)argv.n + 1 + env.n + 1;
-	const char *path = env_get(env, "PATH");
-
-	p.argv = sizeof p + 8;
-	p.env = p.argv + (argv.n + 1) * 8;
-	void *room = vx_buf_reserve(&b, sizeof p + words * 8);
-	if (!room)
-		return -E2BIG;
-	memset(room, 0, sizeof p + words * 8);
-	vx_buf_commit(&b, sizeof p + words * 8);
-	for (uint32_t i = 0; i < argv.n; i++) {
-		uint32_t at = put(&b, argv.v[i]);
-		put_u64(&b, p.argv + i * 8, at);
-	}
-	for (uint32_t i = 0; i < env.n; i++) {
-		uint32_t at = put(&b, env.v[i]);
-		put_u64(&b, p.env + i * 8, at);
-	}
-	p.cwd = put(&b, cwd);
-	p.path = put(&b, path ? path : "/usr/bin:/bin");
-	p.total_bytes = (uint32_t)b.len;
-	int fd = b.overflow ? -E2BIG : vx_memfd("vx-task"), r = fd;
-	if (r >= 0) {
-		memcpy(b.data, &p, sizeof p);
-		r = vx_write_full(fd, b.data, b.len);
-	}
-	vx_buf_free(&b);
-	if (r < 0 && fd >= 0)
-		vx_close(fd);
-	return r < 0 ? r : fd;
-}
-
-static int request_fd(const struct vx_sbx_request *q, const char *record_dir)
-{
-	struct vx_buf b = VX_BUF(BOX_MAX_REQUEST);
-	int fd = -1, r = box_request_encode(q, record_dir, &b);
-
-	if (r == 0)
-		r = fd = vx_memfd("vx-request");
-	if (r >= 0)
-		r = vx_write_full(fd, b.data, b.len);
-	vx_buf_free(&b);
-	if (r < 0)
-		vx_close(fd);
-	return r < 0 ? r : fd;
-}
-
 static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const char *record_dir,
 	struct vx_strs argv, struct vx_strs env, int in, int out, int errfd, struct vx_err *err)
 {
 	struct box_msg m = {.kind = BOX_RUN};
 	int own_in = in < 0 ? vx_open(AT_FDCWD, "/dev/null", O_RDONLY, 0) : -1;
-	int request = request_fd(q, record_dir), payload = payload_fd(argv, env, q->cwd);
+	int request = handover_request(q, record_dir),
+	    payload = handover_payload(argv, env, q->cwd, q);
 	int r = request < 0 ? request : payload < 0 ? payload : in < 0 && own_in < 0 ? own_in : 0;
 
 	if (r == 0) {
@@ -488,7 +384,7 @@ static void remember_withheld(
 {
 	struct vx_arena *a = &b->withheld;
 	const char *program = q->n_withheld ? withheld_program(a, d->argv) : NULL,
-		   *path = env_get(d->env, "PATH");
+		   *path = handover_env(d->env, "PATH");
 
 	b->n_withheld = program ? q->n_withheld : 0;
 	if (!b->n_withheld)
@@ -666,8 +562,8 @@ int vx_box_start(struct vx_box *b, const struct vx_task_desc *d, int in_fd, int 
 	if (r == 0)
 		r = choose_proc(b, &q, err);
 	if (r == 0)
-		r = hand_over(b, &q, d->sandbox.record_dir, d->argv, merge_env(&a, d->env, q.env),
-			in_fd, out_fd, err_fd, err);
+		r = hand_over(b, &q, d->sandbox.record_dir, d->argv,
+			handover_merge(&a, d->env, q.env), in_fd, out_fd, err_fd, err);
 	b->n_join = 0;
 	if (r == 0)
 		remember_withheld(b, &q, d);

@@ -6,6 +6,7 @@
 
 #include <asm/ioctls.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #define LOW_HALF 0xffffffffULL /* the kernel looks at 32 bits of these arguments, so must we */
 #define TYPE_BITS 0xfULL       /* of socket(2)'s type; the rest are flags */
@@ -20,6 +22,7 @@
 #define X32_FIRST 512U /* calls that x32 has for itself */
 #define X32_LAST 547U
 #define HIGHEST_TRIED 1024
+#define NEW_TMPFILE 020000000U /* of O_TMPFILE what is not O_DIRECTORY, the same everywhere */
 
 static const char *const always_eperm[] = {"keyctl", "add_key", "request_key", "kexec_load",
 	"kexec_file_load", "init_module", "finit_module", "delete_module", "create_module", "bpf",
@@ -108,6 +111,37 @@ static int namespaces_rules(scmp_filter_ctx c)
 			   SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NEWTIME, NEWTIME));
 }
 
+/* No file is made set-id, and none becomes so. mkdir(2) leaves such bits out by itself; fchmodat2
+ * is above the guard where libseccomp does not know it. The mode of openat2 stands in memory, which
+ * a filter does not see: programs fall back to openat. An inner sandbox needs it, and what that
+ * makes is looked through afterwards. */
+static int set_id_rules(scmp_filter_ctx c, bool nesting)
+{
+	static const struct {
+		const char *name;
+		unsigned mode, flags; /* which arguments; flags 0: the mode always counts */
+	} calls[] = {{"chmod", 1, 0}, {"fchmod", 1, 0}, {"fchmodat", 2, 0}, {"fchmodat2", 2, 0},
+		{"creat", 1, 0}, {"mknod", 1, 0}, {"mknodat", 2, 0}, {"open", 2, 1},
+		{"openat", 3, 2}};
+	static const uint64_t bits[] = {S_ISUID, S_ISGID}, makes[] = {O_CREAT, NEW_TMPFILE};
+	int r = 0;
+
+	for (size_t i = 0; i < VX_ARRAY_LEN(calls) * 4 && r == 0; i++) {
+		unsigned flags = calls[i / 4].flags;
+		int nr = seccomp_syscall_resolve_name(calls[i / 4].name);
+		uint64_t bit = bits[i & 1], make = makes[i >> 1 & 1];
+		struct scmp_arg_cmp arg[] = {
+			SCMP_CMP64(calls[i / 4].mode, SCMP_CMP_MASKED_EQ, bit, bit),
+			SCMP_CMP64(flags, SCMP_CMP_MASKED_EQ, make, make)};
+		if (nr == __NR_SCMP_ERROR || (!flags && (i & 2)))
+			continue;
+		r = seccomp_rule_add_array(c, SCMP_ACT_ERRNO(EPERM), nr, flags ? 2 : 1, arg);
+	}
+	if (r == 0 && !nesting)
+		r = one(c, SCMP_ACT_ERRNO(ENOSYS), "openat2", 0, (struct scmp_arg_cmp){0});
+	return r;
+}
+
 static int rules(scmp_filter_ctx c, struct box_seccomp o)
 {
 	int r = list(c, SCMP_ACT_ERRNO(EPERM), always_eperm, VX_ARRAY_LEN(always_eperm));
@@ -120,6 +154,8 @@ static int rules(scmp_filter_ctx c, struct box_seccomp o)
 	if (r == 0)
 		r = one(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1,
 			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW_HALF, TIOCLINUX));
+	if (r == 0)
+		r = set_id_rules(c, o.nesting);
 	if (r == 0)
 		r = sockets(c, o);
 	return r == 0 && !o.nesting ? namespaces_rules(c) : r;

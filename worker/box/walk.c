@@ -297,6 +297,7 @@ struct enforcer {
 	const struct deny_rules *rules;
 	const struct vx_map *known;
 	struct deny_dir dir;
+	bool set_id; /* the filter could not keep the task from making such files */
 	struct vx_buf *lines;
 	int n;
 };
@@ -333,13 +334,31 @@ static void say_appeared(struct walk *w, const char *name, int removed)
 			w->path, name, vx_strerror(removed));
 }
 
+static void clear_set_id(struct walk *w, int dir_fd, const char *name)
+{
+	struct enforcer *e = w->arg;
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+		!(st.st_mode & (S_ISUID | S_ISGID)))
+		return;
+	int r = take_away(w, dir_fd, name);
+	e->n++;
+	vx_buf_printf(e->lines, "sandbox: %s/%s is set-id, which no task may make%s%s\n", w->path,
+		name, r < 0 ? ", and cannot be removed: " : ": it has been removed",
+		r < 0 ? vx_strerror(r) : "");
+}
+
 static bool after_look(struct walk *w, int dir_fd, const char *name, enum vx_fact_type type)
 {
 	struct enforcer *e = w->arg;
 	enum deny_verdict v = deny_judge(e->rules, &e->dir, name, type);
 
-	if (v != DENY_IT)
+	if (v != DENY_IT) {
+		if (e->set_id && type == VX_FACT_FILE)
+			clear_set_id(w, dir_fd, name);
 		return v == DENY_ENTER;
+	}
 	char path[VX_MAX_PATH + NAME_MAX + 2];
 	snprintf(path, sizeof path, "%s/%s", w->path, name);
 	if (vx_map_gets(e->known, path) == VX_MAP_NONE)
@@ -398,7 +417,8 @@ int deny_enforce(int root_fd, const struct vx_sbx_request *r, struct vx_buf *lin
 		.members = &members,
 		.no_members = &no_members,
 		.allowed = r->protect};
-	struct enforcer e = {.rules = &rules, .known = &known, .lines = lines};
+	struct enforcer e = {
+		.rules = &rules, .known = &known, .set_id = r->nesting, .lines = lines};
 
 	if (!r->deny_in.n)
 		return 0;

@@ -12,6 +12,7 @@
 #include <linux/capability.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
+#include <linux/landlock.h>
 #include <linux/mman.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
@@ -34,6 +35,8 @@ typedef uint64_t sigset64;
 #define SECCOMP_FILTERED 2 /* what PR_GET_SECCOMP says then */
 #define CHILD_STACK_BYTES 16384
 #define PATH_BYTES 4096
+#define O_PATH_ 010000000
+#define LANDLOCK_WITH_REFER 2 /* the first ABI under which files can be moved about, Linux 5.19 */
 
 /* As the kernel fills it on 64-bit machines. */
 struct usage {
@@ -44,6 +47,7 @@ struct usage {
 static struct vx_init_payload *payload;
 static char **command_argv, **command_env;
 static volatile int32_t child_step, child_error; /* written by the vfork child, in our memory */
+static volatile int32_t no_landlock;
 static _Alignas(16) char child_stack[CHILD_STACK_BYTES];
 static char candidate[PATH_BYTES];
 void init_main(void);
@@ -224,6 +228,49 @@ static long exec_command(void)
 	return worst;
 }
 
+/* Nothing of the host but what the task may write is opened for writing, pipes with a name above
+ * all. Renames are not what this is about, but a ruleset that is silent on them forbids all between
+ * directories. */
+static long confine_writes(void)
+{
+	struct landlock_ruleset_attr a = {
+		.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REFER};
+	const char *path = (const char *)payload + payload->writable;
+	long r = SYS3(__NR_landlock_create_ruleset, 0, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	if (!payload->writable)
+		return 0;
+	if (r < LANDLOCK_WITH_REFER) {
+		no_landlock = 1;
+		return 0;
+	}
+	/* not what later headers add to the struct: this is all that is meant */
+	long set = SYS3(__NR_landlock_create_ruleset, &a, sizeof a.handled_access_fs, 0);
+	if (set < 0)
+		return set;
+	for (int first = 1; first || *path; first = 0) {
+		struct landlock_path_beneath_attr rule = {
+			.allowed_access =
+				first ? LANDLOCK_ACCESS_FS_REFER : LANDLOCK_ACCESS_FS_WRITE_FILE};
+		long fd = SYS4(__NR_openat, AT_FDCWD, first ? "/" : path, O_PATH_ | O_CLOEXEC, 0);
+		if (fd < 0 && (fd != -ENOENT || first))
+			return fd;
+		rule.parent_fd = (int32_t)fd;
+		r = fd < 0 ? 0
+			   : SYS4(__NR_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &rule,
+				     0);
+		if (fd >= 0)
+			SYS1(__NR_close, fd);
+		if (r < 0)
+			return r;
+		while (!first && *path++)
+			continue;
+	}
+	r = SYS2(__NR_landlock_restrict_self, set, 0);
+	SYS1(__NR_close, set);
+	return r;
+}
+
 /* Runs in the child, on its own stack and in our memory, until exec. */
 static void child(void)
 {
@@ -234,6 +281,10 @@ static void child(void)
 	r = SYS3(__NR_dup3, VX_INIT_FD_STDERR, 2, 0);
 	if (r >= 0)
 		r = SYS3(__NR_close_range, 3, ~0U, 0);
+	if (r >= 0) {
+		child_step = VX_INIT_STEP_WRITABLE;
+		r = confine_writes();
+	}
 	if (r >= 0) {
 		child_step = VX_INIT_STEP_SESSION;
 		r = SYS0(__NR_setsid);
@@ -356,7 +407,7 @@ void init_main(void)
 	SYS1(__NR_close, 0);
 	SYS1(__NR_close, 1);
 	SYS1(__NR_close, 2);
-	say((struct vx_init_msg){.kind = VX_INIT_STARTED});
+	say((struct vx_init_msg){.kind = VX_INIT_STARTED, .status = no_landlock});
 	serve(command, (int)signals);
 }
 

@@ -194,7 +194,75 @@ def deep_denies():
     os.unlink(A + "/src/deep.py")
 
 
+SET_ID = '''
+import ctypes, os, stat
+libc = ctypes.CDLL(None, use_errno=True)
+os.chdir("work")
+def attempt(f):
+    try:
+        f()
+    except OSError:
+        pass
+def made(n):
+    open(n, "w").close()
+    return n
+attempt(lambda: os.chmod(made("s1"), 0o4755))
+attempt(lambda: os.fchmod(os.open(made("s2"), os.O_RDWR), 0o2755))
+attempt(lambda: os.chmod("s3", 0o6755, dir_fd=os.open(".", os.O_RDONLY)) if made("s3") else 0)
+attempt(lambda: os.open("s4", os.O_CREAT | os.O_WRONLY, 0o4755))
+attempt(lambda: os.mknod("s5", stat.S_IFREG | 0o4755))
+how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o4755, 0)
+libc.syscall(437, -100, b"s6", how, 24)
+libc.syscall(452, -100, b"s1", 0o4755, 0)
+attempt(lambda: os.link("/proc/self/fd/%d" % os.open(".", os.O_RDWR | os.O_TMPFILE, 0o4755), "s7", follow_symlinks=True))
+libc.creat(b"s8", 0o4755)
+'''
+
+
+def set_id():
+    put(A + "/src/setid.py", SET_ID)
+    for nested in (False, True):
+        r, out = run([task("umask 0; python3 src/setid.py", weakerWhenNested=nested)])
+        left = [n for n in os.listdir(A + "/work") if os.path.isfile(f"{A}/work/{n}") and os.lstat(f"{A}/work/{n}").st_mode & 0o6000]
+        tap(verdict(r[0]) == 0 and not left, "no set-id file is made" + (", nor by who may nest" if nested else ""), f"{r} {out} {left}")
+        subprocess.run(f"rm -f {A}/work/s[0-9]", shell=True, check=True)
+    r, out = run([task("umask 022; mkfifo work/s1 && mkdir -m 1777 work/s2 && cp /bin/true work/s3 && chmod 755 work/s3 && install -m 700 /bin/true work/s4 && tar -C work -cf - s3 | tar -C /tmp -xpf -")])
+    tap(verdict(r[0]) == 0 and not r[0]["flags"], "all other modes are as ever", f"{r} {out}")
+    subprocess.run(f"rm -rf {A}/work/s[0-9] {A}/src/setid.py", shell=True, check=True)
+
+
+def pipes():
+    """A read-only mount does not stop writing to a pipe that has a name."""
+    where = [OUT + "/pipe", WS + "/pkgs/b/pipe", A + "/src/pipe"]
+    ends = []
+    for p in where:
+        os.mkfifo(p, 0o666)
+        os.chmod(p, 0o666)
+        ends.append(os.open(p, os.O_RDWR | os.O_NONBLOCK))
+    r, out = run([task("for p in $PIPES; do echo x 1<>$p; echo x >$p; echo x >>$p; python3 -c 'import os,sys; os.write(os.open(sys.argv[1], os.O_WRONLY), b\"y\")' $p; done; true",
+                       env={"PIPES": " ".join(where)}, read=["src", "../b"])])
+    heard = []
+    for e in ends:
+        try:
+            heard.append(os.read(e, 100))
+        except BlockingIOError:
+            pass
+        os.close(e)
+    if r[0]["flags"] & 64:
+        tap(True, "pipes of the host are not written", skip="no Landlock here")
+    else:
+        tap(verdict(r[0]) == 0 and not heard, "pipes of the host are not written", f"{r} {out} {heard}")
+    for p in where:
+        os.unlink(p)
+    r, out = run([task("set -e; mkfifo work/p /tmp/p /dev/shm/p; for p in work/p /tmp/p /dev/shm/p; do cat $p & echo y >$p; wait; done; rm work/p; "
+                       "bash -c 'echo z > >(cat); cat <(echo z); echo z >/dev/fd/1; echo z >/dev/null'; echo 0 >/proc/self/oom_score_adj; "
+                       "mkdir -p work/m/a work/m/b; echo 1 >work/m/a/f; mv work/m/a/f work/m/b/g; ln work/m/b/g work/m/a/h; mv work/m/a work/m/b/; mv work/m/b/g /tmp/g; rm -r work/m")])
+    tap(verdict(r[0]) == 0 and not r[0]["flags"], "its own pipes, and all else that a task writes, are as ever", f"{r} {out}")
+
+
 def absent_denies():
+    set_id()
+    pipes()
     for name, command in [(".vscode", "mkdir work/.vscode; echo x >work/.vscode/tasks.json"), (".mcp.json", "echo {} >work/.mcp.json"),
                           (".zshrc", "ln -s /etc/passwd work/.zshrc")]:
         r, out = run([task(command)])
