@@ -86,6 +86,7 @@ struct vx_keyer_stats {
 	uint32_t probes;                  /* runtime commands run */
 	uint32_t taken;                   /* keys taken over from a snapshot */
 	const char *source;               /* "index" or "git: <why>" for vx info */
+	struct vx_strs said; /* what listing the files met and a user must know, a line each */
 };
 
 int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,

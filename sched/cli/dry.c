@@ -239,7 +239,10 @@ int vx_cli_dry(const struct vx_run_opts *o, struct vx_plan *p)
 	if (!r) {
 		judge_servers(&d);
 		remember(&d);
+		struct vx_keyer_stats ks = {0};
+		vx_keyer_stats(d.keyer, &ks);
 		vx_cli_warn("run", p->ws.warnings);
+		vx_cli_warn("run", ks.said);
 		if (o->dry == VX_DRY_TEXT)
 			print_text(&d);
 		else

@@ -136,7 +136,10 @@ static void workspace_info(struct vx_json *o, const char *cache_dir, struct vx_a
 		} else {
 			struct vx_keyer_stats ks = {0};
 			vx_keyer_stats(k, &ks);
-			vx_json_set(o, "fileLists", vx_json_new_str(ks.source ? ks.source : "git"));
+			const char *lists = ks.source ? ks.source : "git";
+			for (uint32_t i = 0; i < ks.said.n; i++)
+				lists = vx_arena_printf(a, "%s; %s", lists, ks.said.v[i]);
+			vx_json_set(o, "fileLists", vx_json_new_str(lists));
 			vx_keyer_free(k);
 		}
 	}

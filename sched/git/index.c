@@ -116,7 +116,7 @@ static int read_entry(struct reader *r, const struct vx_ix_entry *prev, struct v
 {
 	const uint8_t *start = r->p;
 	size_t fixed = STAT_BYTES + (size_t)r->x->kind + 2;
-	if ((size_t)(r->end - r->p) < fixed + 3)
+	if ((size_t)(r->end - r->p) < fixed + 2) /* flags and a name, or extended flags, at least */
 		return refuse(r, "the index is cut off");
 	uint16_t flags = be16(start + fixed - 2), more = 0;
 	r->p += fixed;
@@ -237,7 +237,8 @@ int vx_gitindex_parse(
 int vx_gitindex_read(int dirfd, const char *path, enum vx_oid_kind kind, struct vx_gitindex *ret,
 	char *why, size_t cap)
 {
-	VX_CLEANUP_FD int fd = vx_open(dirfd, path, O_RDONLY, 0);
+	/* Non-blocking, since a task may have left a fifo in its place. */
+	VX_CLEANUP_FD int fd = vx_open(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd == -ENOENT) {
 		*ret = (struct vx_gitindex){.kind = kind};
 		return 0;
@@ -247,6 +248,10 @@ int vx_gitindex_read(int dirfd, const char *path, enum vx_oid_kind kind, struct 
 	struct stat st, after;
 	if (fstat(fd, &st) < 0)
 		return -errno;
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(why, cap, "the index is no file");
+		return 1;
+	}
 	if ((uint64_t)st.st_size > MAX_INDEX_BYTES) {
 		snprintf(why, cap, "the index is larger than vx reads");
 		return 1;

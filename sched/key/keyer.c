@@ -379,6 +379,7 @@ void vx_keyer_stats(const struct vx_keyer *k, struct vx_keyer_stats *ret)
 	ret->gits = vx_source_gits(k->src);
 	ret->lists = vx_source_lists(k->src);
 	ret->source = vx_source_why(k->src);
+	ret->said = vx_source_said(k->src);
 }
 
 int vx_keyer_remember(struct vx_keyer *k, bool over)

@@ -126,6 +126,11 @@ static int open_keyer(struct loop *l, struct vx_err *err)
 	l->keys_ns += vx_now_ns() - start;
 	if (r == -ENOENT && !l->store)
 		return 0; /* no repository: nothing is tracked, and nobody needs a key */
+	struct vx_keyer_stats ks = {0};
+	if (!r)
+		vx_keyer_stats(l->keyer, &ks);
+	for (uint32_t i = 0; i < ks.said.n; i++)
+		vx_report_warn(l->report, "vx run: %s", ks.said.v[i]);
 	if (r && err)
 		*err = why;
 	return r;

@@ -101,6 +101,7 @@ void vx_source_close(struct vx_source *s)
 		return;
 	vx_close(s->root_fd);
 	vx_own_close(s->own);
+	vx_own_close(s->aside);
 	vx_wtmem_free(s->memory);
 	vx_files_free(&s->first);
 	vx_map_free(&s->tracked);
@@ -180,6 +181,11 @@ int vx_source_fd(const struct vx_source *s)
 const char *vx_source_why(const struct vx_source *s)
 {
 	return s->why;
+}
+
+struct vx_strs vx_source_said(const struct vx_source *s)
+{
+	return (struct vx_strs){s->said.v, s->said.n};
 }
 
 uint32_t vx_source_lists(const struct vx_source *s)

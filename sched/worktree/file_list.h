@@ -2,6 +2,10 @@
  * submodules and embedded repositories by their own indexes. Two makers, one answer: our own reader
  * of git's index with our own scan, and git itself where the reader does not suffice.
  *
+ * git is started in the workspace's repository and in those that its index records (submodules, and
+ * theirs) alone. Any other repository may be what a task left behind: our reader lists it, believes
+ * no id of its index, and where it does not understand it lists every file in it and says so.
+ *
  * vx_source_list may be called from any thread; the entries it makes live in the arena that it is
  * given. */
 #ifndef VX_FILE_LIST_H
@@ -9,6 +13,7 @@
 
 #include "files.h"
 
+#include "vx/strs.h"
 #include "vx/worktree.h"
 
 struct vx_source;
@@ -66,7 +71,9 @@ enum vx_oid_kind vx_source_kind(const struct vx_source *s);
 bool vx_source_trusts_exec(const struct vx_source *s);
 int vx_source_fd(const struct vx_source *s);          /* the root; the source's own */
 const char *vx_source_why(const struct vx_source *s); /* "index", or "git: <reason>" */
-uint32_t vx_source_gits(const struct vx_source *s);   /* git processes so far */
-uint32_t vx_source_lists(const struct vx_source *s);  /* calls of vx_source_list so far */
+/* What the first list met and a user must know: a line each. Lives as long as the source. */
+struct vx_strs vx_source_said(const struct vx_source *s);
+uint32_t vx_source_gits(const struct vx_source *s);  /* git processes so far */
+uint32_t vx_source_lists(const struct vx_source *s); /* calls of vx_source_list so far */
 
 #endif

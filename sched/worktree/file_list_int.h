@@ -24,17 +24,21 @@ struct vx_source {
 	bool trust_exec;
 	char why[256];
 	_Atomic uint32_t gits, lists;
-	struct vx_arena a;         /* lives as long as the source; open and the first list only */
-	struct vx_git git;         /* path NULL: not looked for yet */
-	struct vx_strlist repos;   /* directories of nested repositories, sorted; git itself only */
-	struct vx_map tracked;     /* set of tracked paths; git itself only */
-	struct vx_map recorded_at; /* path -> recorded; git itself only */
+	struct vx_arena a;       /* lives as long as the source; open and the first list only */
+	struct vx_git git;       /* path NULL: not looked for yet */
+	struct vx_strlist repos; /* directories of nested repositories, sorted; git itself only */
+	struct vx_strlist embedded; /* those among them that no index records, sorted */
+	struct vx_map tracked;      /* set of tracked paths; git itself only */
+	struct vx_map recorded_at;  /* path -> recorded; git itself only */
 	struct vx_recorded *recorded;
 	uint32_t n_recorded, cap_recorded;
 	struct vx_files first; /* the listing that open made; handed out once */
 	bool first_ready, ahead;
 	bool too_much; /* a limit was reached: git itself, which has none, is not asked either */
-	struct vx_own *own; /* NULL: git itself */
+	struct vx_own *own;     /* NULL: git itself */
+	struct vx_own *aside;   /* git itself only: the repositories that it is not started in */
+	struct vx_strlist said; /* by the first list; lives with own or aside */
+	bool listed;            /* the first list is complete */
 	struct vx_wtmem *memory;
 	const struct vx_key_memory *keep; /* where the memory lives; NULL nowhere */
 	pthread_mutex_t lock;             /* git is made under it */
@@ -50,6 +54,12 @@ int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct
 int vx_own_same(struct vx_source *s, const char *dir);
 int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 bool vx_own_tracked(const struct vx_own *o, const char *path);
+/* A repository that no index around it records, where git lists the rest: git is never started in
+ * it. `dir`, `path`: in it. */
+int vx_own_list_embedded(struct vx_source *s, const char *mount, const char *dir,
+	struct vx_arena *a, struct vx_files *out, struct vx_err *err);
+int vx_own_ignored_embedded(
+	struct vx_source *s, const char *mount, const char *path, bool *ret, struct vx_err *err);
 bool vx_own_recorded(const struct vx_own *o, const char *path, struct vx_recorded *ret);
 bool vx_own_has_repository(const struct vx_own *o, const char *path);
 bool vx_own_facts(const struct vx_own *o, const struct vx_list_facts *to);

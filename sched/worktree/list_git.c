@@ -1,7 +1,9 @@
-/* File lists from git itself: one process a repository, `git ls-files`. Used where our own reader
- * does not suffice (file_list.c says why). Ids are taken from the disk, not from git's answer:
- * whether an index entry can be trusted is what the reader was not sure of. */
+/* File lists from git itself: one process a repository, `git ls-files`, in the workspace's and in
+ * those that it records. Used where our own reader does not suffice (file_list.c says why). Ids are
+ * taken from the disk, not from git's answer: whether an index entry can be trusted is what the
+ * reader was not sure of. */
 #include "../git/config.h"
+#include "../git/repository.h"
 #include "file_list_int.h"
 
 #include "vx/buf.h"
@@ -13,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -106,7 +109,7 @@ struct listing {
 	struct vx_arena *a;
 	struct vx_files *out;
 	struct vx_err *err;
-	struct vx_strlist nested;
+	struct vx_strlist nested, embedded; /* repositories found; those that nothing records */
 	uint64_t started_ns;
 	bool first;           /* fill the source's sets too */
 	bool trust_exec;      /* core.fileMode of the repository that is being listed */
@@ -219,8 +222,11 @@ static int read_record(struct listing *l, const char *rec, const char *prefix)
 	if ((!tracked && modules) || vx_strs_has(vx_strlist_done(&l->nested), full))
 		return 0;
 	int fd = vx_open_beneath(l->s->root_fd, vx_arena_printf(l->a, "%s/.git", full), O_PATH, 0);
-	if (fd >= 0)
+	if (fd >= 0) {
 		vx_strlist_add(&l->nested, l->a, full);
+		if (!tracked)
+			vx_strlist_add(&l->embedded, l->a, full);
+	}
 	vx_close(fd);
 	return 0;
 }
@@ -275,9 +281,21 @@ static int list_repo(struct listing *l, const char *repo, const char *spec)
 	return r;
 }
 
+/* One that nothing records: by our own reader, which runs nothing. */
+static int list_embedded(struct listing *l, const char *repo, const char *spec)
+{
+	uint32_t from = l->out->n;
+	int r = vx_own_list_embedded(l->s, repo, spec, l->a, l->out, l->err);
+	for (uint32_t i = from; r == 0 && l->first && i < l->out->n; i++)
+		if (l->out->v[i]->tracked)
+			vx_map_puts(&l->s->tracked, l->out->v[i]->path, 1);
+	return r;
+}
+
 static int list_all(struct listing *l, const char *repo, const char *spec)
 {
-	int r = list_repo(l, repo, spec);
+	bool embedded = vx_strs_has(vx_strlist_done(&l->s->embedded), repo);
+	int r = embedded ? list_embedded(l, repo, spec) : list_repo(l, repo, spec);
 	for (uint32_t i = 0; i < l->nested.n && r == 0; i++) {
 		const char *dir = l->nested.v[i];
 		int depth = 0;
@@ -286,7 +304,8 @@ static int list_all(struct listing *l, const char *repo, const char *spec)
 		if (depth > MAX_NESTED)
 			return vx_err_set(l->err, -ELOOP,
 				"%s: repositories are nested more than %d deep", dir, MAX_NESTED);
-		r = list_repo(l, dir, "");
+		r = vx_strs_has(vx_strlist_done(&l->embedded), dir) ? list_embedded(l, dir, "")
+								    : list_repo(l, dir, "");
 	}
 	vx_close(l->last_fd);
 	l->last_fd = -1;
@@ -308,9 +327,20 @@ int vx_git_open(struct vx_source *s, struct vx_err *err)
 	if (r < 0)
 		return r;
 	s->repos = l.nested;
+	s->embedded = l.embedded;
 	vx_strlist_sort_unique(&s->repos);
-	s->first_ready = true;
+	vx_strlist_sort_unique(&s->embedded);
+	s->first_ready = s->listed = true;
 	return 0;
+}
+
+/* An embedded repository may be gone by now: then what it held is of the one around it. */
+static bool is_there(const struct vx_source *s, const char *repo)
+{
+	char path[VX_MAX_PATH];
+	return !vx_strs_has(vx_strlist_done(&s->embedded), repo) ||
+	       snprintf(path, sizeof path, "%s/%s", s->root, repo) >= (int)sizeof path ||
+	       vx_gitrepo_is(path);
 }
 
 /* The repository that a path lies in, and the path in it. */
@@ -319,9 +349,9 @@ static const char *repo_of(const struct vx_source *s, const char *path, const ch
 	const char *repo = "";
 	*ret_rest = path;
 	for (uint32_t i = 0; i < s->repos.n; i++) {
-		const char *rest = vx_path_below(path, s->repos.v[i]);
-		if (rest && strlen(s->repos.v[i]) >= strlen(repo)) {
-			repo = s->repos.v[i];
+		const char *at = s->repos.v[i], *rest = vx_path_below(path, at);
+		if (rest && strlen(at) >= strlen(repo) && is_there(s, at)) {
+			repo = at;
 			*ret_rest = rest;
 		}
 	}
@@ -344,6 +374,10 @@ int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_e
 	const char *args[] = {"check-ignore", "-q", "--no-index", "--", *rest ? rest : ".", NULL};
 	struct vx_buf errout = VX_BUF(64U << 10);
 	int status = 0;
+	if (vx_strs_has(vx_strlist_done(&s->embedded), repo)) {
+		vx_arena_free(&a);
+		return vx_own_ignored_embedded(s, repo, rest, ret, err);
+	}
 	int r = run_git(s, *repo ? vx_arena_printf(&a, "%s/%s", s->root, repo) : s->root, args,
 		NULL, &errout, &status, err);
 	if (r == 0 && status <= 1)

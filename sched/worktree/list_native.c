@@ -115,12 +115,77 @@ static int keep_repo(struct vx_own *o, struct vx_repo *r, int res)
 	return 0;
 }
 
-/* The repository mounted at `mount`; NULL without an error where there is none after all. The lock
- * is held. */
-static int nested_repo(
-	struct vx_source *s, const char *mount, struct vx_repo **ret, char *why, size_t cap)
+static const char *repo_path(const struct vx_repo *r, const char *path, struct vx_arena *a)
 {
-	struct vx_own *o = s->own;
+	if (*r->mount)
+		return vx_path_below(path, r->mount);
+	if (!*r->prefix)
+		return path;
+	return *path ? vx_arena_printf(a, "%s/%s", r->prefix, path) : r->prefix;
+}
+
+static const struct vx_ix_entry *entry_of(const struct vx_repo *r, const char *path)
+{
+	size_t n = strlen(path);
+	uint32_t i = vx_gitindex_lower(&r->index, 0, r->index.n, path, n);
+	return i < r->index.n && strcmp(r->index.v[i].path, path) == 0 ? &r->index.v[i] : NULL;
+}
+
+/* A foreign repository that is not understood, or that this reader would have to leave to git: git
+ * is not started in it. Too many files may move a key for nothing, too few would miss what a task
+ * reads. The lock is held. */
+static int take_whole(struct vx_source *s, struct vx_own *o, struct vx_repo *r, const char *why)
+{
+	if (r->top_fd < 0)
+		r->top_fd = vx_open(s->root_fd, r->mount, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r->top_fd < 0)
+		return r->top_fd;
+	vx_gitindex_free(&r->index);
+	vx_rule_memo_free(r->rules);
+	r->index = (struct vx_gitindex){.kind = s->kind};
+	r->ignore = r->attrs = NULL;
+	r->attrs_ns = r->attr_places = 0;
+	r->rules = vx_rule_memo_new(NULL, NULL);
+	r->git = (struct vx_gitrepo){.worktree = vx_arena_printf(&o->a, "%s/%s", s->root, r->mount),
+		.gitdir = "",
+		.commondir = "",
+		.kind = s->kind,
+		.trust_exec = true,
+		.weak_stat = true};
+	r->whole = true;
+	if (!s->listed)
+		vx_strlist_add(&s->said, &o->a,
+			vx_arena_printf(&o->a,
+				"%s is a git repository that the workspace's does not record, and it is not understood (%s): every file in it counts, ignored ones too",
+				r->mount, why));
+	return 0;
+}
+
+static int open_nested(
+	struct vx_source *s, struct vx_own *o, struct vx_repo *r, char *why, size_t cap)
+{
+	const char *dir = vx_arena_printf(&o->a, "%s/%s", s->root, r->mount);
+	int res = vx_gitrepo_at(dir, s->root, &o->a, &r->git, why, cap);
+	if (res == -ENOENT)
+		return res;
+	if (res == 0)
+		res = load_repo(o, r, why, cap);
+	else if (res < 0)
+		snprintf(why, cap, "its .git cannot be read: %s", vx_strerror(res));
+	if (res && r->foreign)
+		return take_whole(s, o, r, why);
+	/* Ids of the other kind are all computed; so are those of an index that a task may have
+	 * written: it could claim that a file still is what it was. */
+	if (res == 0 && (r->foreign || r->git.kind != s->kind))
+		r->git.weak_stat = true;
+	return res;
+}
+
+/* The repository mounted at `mount`, found in `around`; NULL without an error where there is none
+ * after all. The lock is held. */
+static int nested_repo(struct vx_source *s, struct vx_own *o, const struct vx_repo *around,
+	const char *mount, struct vx_repo **ret, char *why, size_t cap)
+{
 	*ret = NULL;
 	for (uint32_t i = 0; i < o->n; i++)
 		if (*o->repos[i]->mount && strcmp(o->repos[i]->mount, mount) == 0) {
@@ -133,19 +198,17 @@ static int nested_repo(
 		return 1;
 	}
 	struct vx_repo *r = vx_xcalloc(1, sizeof *r);
+	const struct vx_ix_entry *e =
+		around ? entry_of(around, repo_path(around, mount, &o->a)) : NULL;
 	r->top_fd = -1;
 	r->prefix = "";
 	r->mount = vx_arena_strdup(&o->a, mount);
-	int res = vx_gitrepo_at(
-		vx_arena_printf(&o->a, "%s/%s", s->root, mount), s->root, &o->a, &r->git, why, cap);
+	r->foreign = !e || e->mode != 0160000 || around->foreign;
+	int res = open_nested(s, o, r, why, cap);
 	if (res == -ENOENT) {
 		free_repo(r);
 		return 0;
 	}
-	if (res == 0)
-		res = load_repo(o, r, why, cap);
-	if (res == 0 && r->git.kind != s->kind)
-		r->git.weak_stat = true; /* its ids are of the other kind: all are computed */
 	res = keep_repo(o, r, res);
 	if (res == 0)
 		*ret = r;
@@ -153,41 +216,40 @@ static int nested_repo(
 }
 
 /* Lists a directory of a repository, then all of each repository found in it. */
-static int list_repo(struct vx_source *s, const struct vx_repo *r, const char *dir,
+static int list_repo(struct vx_source *s, struct vx_own *o, struct vx_repo *r, const char *dir,
 	const struct vx_scan_opts *opts, struct vx_arena *a, struct vx_files *out, char *why,
 	size_t cap)
 {
-	struct vx_own *o = s->own;
 	struct vx_strlist nested = {0};
 	struct vx_scan_opts mine = *opts;
 	mine.rules = r->rules;
 	int res = vx_scan(r, dir, &mine, a, out, &nested, why, cap);
+	if (res && r->foreign && !r->whole && !s->listed) {
+		/* nobody else looks at it yet */
+		pthread_mutex_lock(&o->lock);
+		res = take_whole(s, o, r, why);
+		pthread_mutex_unlock(&o->lock);
+		mine.rules = r->rules;
+		if (res == 0)
+			res = vx_scan(r, dir, &mine, a, out, &nested, why, cap);
+	}
 	for (uint32_t i = 0; i < nested.n && res == 0; i++) {
 		struct vx_repo *inner;
 		pthread_mutex_lock(&o->lock);
-		res = nested_repo(s, nested.v[i], &inner, why, cap);
+		res = nested_repo(s, o, r, nested.v[i], &inner, why, cap);
 		pthread_mutex_unlock(&o->lock);
 		if (res == 0 && inner && inner != r)
-			res = list_repo(s, inner, "", opts, a, out, why, cap);
+			res = list_repo(s, o, inner, "", opts, a, out, why, cap);
 	}
 	return res;
 }
 
-static const char *repo_path(const struct vx_repo *r, const char *path, struct vx_arena *a)
-{
-	if (*r->mount)
-		return vx_path_below(path, r->mount);
-	if (!*r->prefix)
-		return path;
-	return *path ? vx_arena_printf(a, "%s/%s", r->prefix, path) : r->prefix;
-}
-
 /* The repository that a workspace path lies in: the one mounted deepest. */
-static const struct vx_repo *repo_of(const struct vx_own *o, const char *path)
+static struct vx_repo *repo_of(const struct vx_own *o, const char *path)
 {
 	struct vx_own *mut = (struct vx_own *)(uintptr_t)o; /* the lock alone is changed */
 	pthread_mutex_lock(&mut->lock);
-	const struct vx_repo *best = o->repos[0];
+	struct vx_repo *best = o->repos[0];
 	for (uint32_t i = 1; i < o->n; i++)
 		if (vx_path_below(path, o->repos[i]->mount) &&
 			strlen(o->repos[i]->mount) > strlen(best->mount))
@@ -221,6 +283,7 @@ static int give_up(struct vx_source *s, int error)
 	vx_files_free(&s->first);
 	vx_own_close(s->own);
 	s->own = NULL;
+	s->said = (struct vx_strlist){0};
 	s->kind = VX_OID_SHA1;
 	s->trust_exec = true;
 	return 1;
@@ -248,12 +311,12 @@ int vx_own_list_first(struct vx_source *s, char *why, size_t cap)
 		.memory = s->memory,
 		.writer = o->writer,
 		.ret_attr_places = &o->attr_places};
-	int r = list_repo(s, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a,
+	int r = list_repo(s, o, o->repos[0], repo_path(o->repos[0], "", &o->a), &opts, &s->a,
 		&s->first, why, cap);
 	if (r)
 		return give_up(s, r);
 	vx_files_sort_unique(&s->first);
-	s->first_ready = true;
+	s->first_ready = s->listed = true;
 	for (uint32_t i = 0; i < o->n; i++)
 		vx_rule_memo_first_done(o->repos[i]->rules);
 	if (s->memory)
@@ -282,6 +345,65 @@ void vx_own_distrust(struct vx_source *s)
 			f->has_oid = f->hashed =
 				vx_wtmem_id(s->memory, f->path, f->len, s->kind, &f->st, &f->oid);
 	}
+}
+
+/* ---- where git lists what is around ---- */
+
+static struct vx_own *aside(struct vx_source *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->aside) {
+		s->aside = vx_xcalloc(1, sizeof *s->aside);
+		pthread_mutex_init(&s->aside->lock, NULL);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return s->aside;
+}
+
+/* Also where git took for a repository what this reader does not: git lists nothing of it. */
+static int embedded_at(
+	struct vx_source *s, const char *mount, struct vx_repo **ret, char *why, size_t cap)
+{
+	struct vx_own *o = aside(s);
+	pthread_mutex_lock(&o->lock);
+	int res = nested_repo(s, o, NULL, mount, ret, why, cap);
+	if (res == 0 && !*ret) {
+		struct vx_repo *r = vx_xcalloc(1, sizeof *r);
+		r->top_fd = -1;
+		r->prefix = "";
+		r->mount = vx_arena_strdup(&o->a, mount);
+		r->foreign = true;
+		res = keep_repo(o, r, take_whole(s, o, r, "its .git leads nowhere"));
+		if (res == 0)
+			*ret = r;
+	}
+	pthread_mutex_unlock(&o->lock);
+	return res;
+}
+
+int vx_own_list_embedded(struct vx_source *s, const char *mount, const char *dir,
+	struct vx_arena *a, struct vx_files *out, struct vx_err *err)
+{
+	struct vx_scan_opts opts = {.threads = 1, .memory = s->memory};
+	struct vx_repo *r;
+	char why[200] = "the file list cannot be read";
+	int res = embedded_at(s, mount, &r, why, sizeof why);
+	if (res == 0)
+		res = list_repo(s, s->aside, r, dir, &opts, a, out, why, sizeof why);
+	if (res)
+		return vx_err_set(err, res < 0 ? res : -EIO, "%s/%s: %s", s->root, mount, why);
+	return 0;
+}
+
+int vx_own_ignored_embedded(
+	struct vx_source *s, const char *mount, const char *path, bool *ret, struct vx_err *err)
+{
+	struct vx_repo *r;
+	char why[200] = "";
+	int res = embedded_at(s, mount, &r, why, sizeof why);
+	if (res == 0)
+		res = vx_scan_ignored(r, path, ret, why, sizeof why);
+	return res ? vx_err_set(err, res < 0 ? res : -EIO, "%s/%s: %s", s->root, mount, why) : 0;
 }
 
 void vx_own_close(struct vx_own *o)
@@ -319,13 +441,12 @@ static bool still_found(const struct vx_source *s, const struct vx_repo *r,
 	return vx_scan_ignored(around, path, &ignored, why, sizeof why) != 0 || !ignored;
 }
 
-static const struct vx_repo *repo_now(
-	const struct vx_source *s, const char *dir, struct vx_arena *a)
+static struct vx_repo *repo_now(const struct vx_source *s, const char *dir, struct vx_arena *a)
 {
-	const struct vx_repo *r = repo_of(s->own, dir);
+	struct vx_repo *r = repo_of(s->own, dir);
 	while (*r->mount) {
 		const char *slash = strrchr(r->mount, '/');
-		const struct vx_repo *around = repo_of(s->own,
+		struct vx_repo *around = repo_of(s->own,
 			slash ? vx_arena_strndup(a, r->mount, (size_t)(slash - r->mount)) : "");
 		if (still_found(s, r, around, a))
 			break;
@@ -347,10 +468,10 @@ static const struct vx_wtseen *seen(struct vx_own *o)
 int vx_own_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct vx_files *out,
 	struct vx_err *err)
 {
-	const struct vx_repo *r = repo_now(s, dir, a);
+	struct vx_repo *r = repo_now(s, dir, a);
 	struct vx_scan_opts opts = {.threads = 1, .memory = s->memory, .seen = seen(s->own)};
 	char why[200] = "the file list cannot be read";
-	int res = list_repo(s, r, repo_path(r, dir, a), &opts, a, out, why, sizeof why);
+	int res = list_repo(s, s->own, r, repo_path(r, dir, a), &opts, a, out, why, sizeof why);
 	if (res)
 		return vx_err_set(err, res < 0 ? res : -EIO, "%s: %s", s->root, why);
 	vx_files_sort_unique(out);
@@ -377,18 +498,11 @@ int vx_own_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_e
 	return res ? vx_err_set(err, res < 0 ? res : -EIO, "%s: %s", s->root, why) : 0;
 }
 
-static const struct vx_ix_entry *entry_of(const struct vx_repo *r, const char *path)
-{
-	size_t n = strlen(path);
-	uint32_t i = vx_gitindex_lower(&r->index, 0, r->index.n, path, n);
-	return i < r->index.n && strcmp(r->index.v[i].path, path) == 0 ? &r->index.v[i] : NULL;
-}
-
 bool vx_own_tracked(const struct vx_own *o, const char *path)
 {
 	struct vx_arena a = {0};
 	const struct vx_repo *r = repo_of(o, path);
-	bool yes = entry_of(r, repo_path(r, path, &a)) != NULL;
+	bool yes = r->whole || entry_of(r, repo_path(r, path, &a)) != NULL;
 	vx_arena_free(&a);
 	return yes;
 }

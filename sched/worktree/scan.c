@@ -206,7 +206,7 @@ static int on_untracked(struct worker *w, const char *path, int dir_fd, const ch
 	if (w->untracked.n > VX_MAX_FILES)
 		return -EFBIG;
 	struct vx_file *f = vx_arena_alloc(w->a, sizeof *f);
-	fill(w, f, emitted(w, path, false), mode, &st, false);
+	fill(w, f, emitted(w, path, false), mode, &st, w->s->repo->whole);
 	vx_files_add(&w->untracked, f);
 	return 0;
 }
@@ -240,7 +240,7 @@ static int on_dir(struct worker *w, const struct job *j, size_t len, size_t base
 	w->path[len] = '/' + 1;
 	c.hi = vx_gitindex_lower(x, c.lo, j->hi, w->path, len + 1);
 	w->path[len] = '\0';
-	c.modules = j->modules || strcmp(name, "node_modules") == 0;
+	c.modules = j->modules || (!s->repo->whole && strcmp(name, "node_modules") == 0);
 	if (c.lo == c.hi && c.modules)
 		return 0;
 	c.ignored = is_ignored(j, w->path, len, base_at, true);
@@ -333,6 +333,8 @@ static int enter(struct worker *w, struct job *j, bool has_ignore, bool has_attr
 {
 	int r = 0;
 	const struct vx_ix_entry *e;
+	if (w->s->repo->whole)
+		return 0;
 	if (has_ignore && !j->ignored)
 		r = read_rules(w, j, ".gitignore", false);
 	else if (!has_ignore && (e = entry_of(w, j, ".gitignore")) != NULL &&

@@ -20,6 +20,11 @@ struct vx_repo {
 	const char *prefix; /* where the workspace lies in its worktree; "" its top */
 	struct vx_gitrepo git;
 	struct vx_gitindex index;
+	/* no repository that git lists for the workspace records it: a task may have made it */
+	bool foreign;
+	/* foreign, and not understood: every file in it is listed, ignored ones and node_modules
+	 * too, and counts as tracked */
+	bool whole;
 	int top_fd;                            /* its worktree */
 	const struct vx_rules *ignore, *attrs; /* what holds in all of it */
 	/* when one of the files that attrs comes from was last changed */

@@ -102,6 +102,30 @@ static void index_versions(void **state)
 	}
 }
 
+/* The smallest entry there is, and nothing behind it. */
+static void index_of_one_short_name(void **state)
+{
+	static const char *const names[] = {"f"};
+
+	(void)state;
+	for (uint32_t version = 2; version <= 4; version += 2) {
+		struct vx_buf b = VX_BUF(1U << 16);
+		struct vx_gitindex x;
+		char why[200];
+		kf_make_index(&b, version, names, 1);
+		b.len -= 12; /* the extension */
+		kf_sum(&b);
+		char *raw = malloc(b.len);
+		memcpy(raw, b.data, b.len);
+		assert_int_equal(
+			vx_gitindex_parse(raw, b.len, VX_OID_SHA1, &x, why, sizeof why), 0);
+		assert_int_equal(x.n, 1);
+		assert_string_equal(x.v[0].path, "f");
+		vx_gitindex_free(&x);
+		vx_buf_free(&b);
+	}
+}
+
 static void refuse(
 	const char *what, const char *const *names, uint32_t n, const char *extension, int flip)
 {
@@ -230,6 +254,7 @@ int main(void)
 		cmocka_unit_test(hostile_patterns_end),
 		cmocka_unit_test(attributes),
 		cmocka_unit_test(index_versions),
+		cmocka_unit_test(index_of_one_short_name),
 		cmocka_unit_test(index_not_understood),
 		cmocka_unit_test(config_syntax),
 		cmocka_unit_test(repositories),
