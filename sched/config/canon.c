@@ -173,12 +173,18 @@ const char *cfg_canonical(const struct vx_task_decl *t, struct vx_arena *a)
 	vx_buf_addc(&b, '{');
 	str(&b, "description", t->description);
 	strs(&b, "dependsOn", t->depends_on, false);
+	bool turbo = t->dialect == VX_DIALECT_TURBO;
 	if (t->has_exec)
 		put_exec(&b, &t->exec);
-	if (t->has_cache)
+	else if (turbo)
+		variables(&b, "passThrough", t->exec.pass_through);
+	/* a turbo.json gives inputs to what is not cached or not run as well, and its key holds
+	 * them */
+	if (t->has_cache || turbo)
 		put_cache(&b, &t->cache);
+	flag(&b, "uncached", turbo && !t->has_cache);
 	strs(&b, "with", t->with, false);
-	flag(&b, "turbo", t->dialect == VX_DIALECT_TURBO);
+	flag(&b, "turbo", turbo);
 	vx_buf_addc(&b, '}');
 	const char *s = vx_arena_strndup(a, vx_buf_str(&b), b.len);
 	vx_buf_free(&b);

@@ -159,10 +159,11 @@ struct vx_json *lock_task_json(const struct vx_task_decl *t)
 		put_flag(turbo, "saysCache", t->says_cache);
 		put_strs(turbo, "with", t->with, false);
 		put_str(turbo, "outputLogs", t->output_logs);
-		/* Inputs and outputs of what is not cached mean nothing to the run, but they are
-		 * shown. */
+		/* what is not cached or not run stands with these in its dependents' keys */
 		if (!t->has_cache)
 			vx_json_set(turbo, "cache", cache_json(&t->cache));
+		if (!t->has_exec)
+			put_strs(turbo, "passThrough", t->exec.pass_through, false);
 		vx_json_set(o, "turbo", turbo);
 	}
 	return o;

@@ -51,6 +51,9 @@ static int read_turbo(struct reader *r, const struct vx_json *v, struct vx_task_
 			e = cfg_strs(&r->c, vx_json_get(out, "workspaceFiles"), "workspaceFiles",
 				&t->cache.out_workspace_files);
 	}
+	if (e == 0 && !t->has_exec)
+		e = cfg_strs(
+			&r->c, vx_json_get(v, "passThrough"), "passThrough", &t->exec.pass_through);
 	if (e == 0)
 		e = cfg_bool(&r->c, vx_json_get(v, "defaultInputs"), "defaultInputs",
 			&t->cache.default_inputs);

@@ -348,7 +348,10 @@ int turbo_task(const struct cfg *c, const struct turbo_chain *chain, const struc
 	t.has_cache =
 		t.has_exec && cache && !t.exec.persistent && !takes_own_files(c, chain, p, &t);
 	if (!t.has_exec)
-		t.exec = (struct vx_exec_decl){.timeout_ms = -1, .retries = -1, .cpus = 1};
+		t.exec = (struct vx_exec_decl){.pass_through = t.exec.pass_through,
+			.timeout_ms = -1,
+			.retries = -1,
+			.cpus = 1};
 	t.canonical = cfg_canonical(&t, c->a);
 	*ret = t;
 	return 0;

@@ -150,9 +150,9 @@ struct vx_json *vx_run_task_json(
 	vx_json_set(o, "deps", deps);
 	vx_json_set(o, "requested", vx_json_new_bool(t->requested));
 	vx_json_set(o, "cacheStatus", vx_json_new_str(v->cache_status));
-	if (v->stable && r) {
+	if (r) {
 		vx_hex(r->key.b, VX_DIGEST_BYTES, hex);
-		vx_json_set(o, "hash", vx_json_new_str(hex));
+		vx_json_set(o, v->stable ? "hash" : "preliminaryHash", vx_json_new_str(hex));
 	}
 	vx_json_set(o, "cache", vx_json_new_bool(decl->has_cache || decl->says_cache));
 	vx_json_set(o, "persistent", vx_json_new_bool(decl->has_exec && decl->exec.persistent));

@@ -100,6 +100,9 @@ git add -A
 VITE_X=1 "$VX" run build --all --dry=full >"$W/5.json" 2>"$W/err" || diag "$(cat "$W/err")"
 VITE_X=1 "$VX" run build --all --summarize="$W/s4.json" >/dev/null 2>&1
 like 'an inferred variable' "$(cat "$W/5.json")" '"inferredEnv":\["VITE_X"\]'
+put turbo.json '{ "tasks": { "late": { "dependsOn": ["build"] }, "build": { "outputs": ["dist/**"] } } }'
+put p/a/package.json '{ "name": "a", "scripts": { "build": "mkdir -p dist", "late": "true" } }'
+"$VX" run late --all --dry=json >"$W/6.json" 2>"$W/err" || diag "$(cat "$W/err")"
 like 'a link' "$(cat "$W/5.json")" '"links":\{"link":"[0-9a-f]{40}"\}'
 
 ok '--dry=json and --dry=full' python3 "$W/validate.py" "$SRC/docs/schemas/plan.json" "$W"/[0-9].json
