@@ -82,6 +82,12 @@ struct vx_task_decl {
 /* Its value is the prefix of variables that are never inferred. */
 #define VX_VENDOR_SWITCH "TURBO_CI_VENDOR_ENV_KEY"
 
+/* Why a project's configuration could not be taken; its tasks are not known then. */
+struct vx_broken {
+	int code;
+	const char *what, *fix;
+};
+
 struct vx_project {
 	const char *name;
 	const char *dir;
@@ -96,6 +102,8 @@ struct vx_project {
 	const struct vx_task_decl *const *tasks;
 	uint32_t n_tasks;
 	const char *version; /* of the manifest; NULL when not given */
+	/* NULL: whole. See vx_workspace_need. */
+	const struct vx_broken *broken;
 	/* enum vx_dir_files: which of the files that matter its directory has */
 	uint32_t files;
 	/* under turbo.json: names (with `*`) of variables that its framework builds into results */
@@ -124,7 +132,21 @@ enum vx_dir_files {
 	VX_HAS_NPM_LOCK = 131072, /* package-lock.json or npm-shrinkwrap.json */
 	VX_HAS_YARNRC_YML = 262144,
 	VX_HAS_NPMRC = 524288,
-	VX_HAS_PNP = 1048576, /* .pnp.cjs or .pnp.js */
+	VX_HAS_PNP = 1048576,             /* .pnp.cjs or .pnp.js */
+	VX_HAS_VX_WORKSPACE_TS = 1 << 21, /* vx.workspace.ts, then in the order of vx.config.* */
+	VX_HAS_VX_WORKSPACE_MTS = 1 << 22,
+	VX_HAS_VX_WORKSPACE_CTS = 1 << 23,
+	VX_HAS_VX_WORKSPACE_JS = 1 << 24,
+	VX_HAS_VX_WORKSPACE_MJS = 1 << 25,
+	VX_HAS_VX_WORKSPACE_CJS = 1 << 26,
+	/* configurations that are programs, and all of the workspace */
+	VX_CONFIG_PROGRAMS = VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS |
+			     VX_HAS_VX_CONFIG_JS | VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS,
+	VX_WORKSPACE_PROGRAMS = VX_HAS_VX_WORKSPACE_TS | VX_HAS_VX_WORKSPACE_MTS |
+				VX_HAS_VX_WORKSPACE_CTS | VX_HAS_VX_WORKSPACE_JS |
+				VX_HAS_VX_WORKSPACE_MJS | VX_HAS_VX_WORKSPACE_CJS,
+	VX_WORKSPACE_CONFIGS =
+		VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC | VX_WORKSPACE_PROGRAMS,
 };
 
 enum vx_ws_kind { VX_WS_SINGLE, VX_WS_NPM, VX_WS_YARN, VX_WS_PNPM, VX_WS_BUN };

@@ -18,6 +18,11 @@ int vx_workspace_find(const char *start, struct vx_arena *a, char **ret_root, st
 int vx_workspace_load(
 	const char *root, struct vx_arena *a, struct vx_workspace *ret, struct vx_err *err);
 
+/* A broken configuration is an error only for who needs it: whoever asks what tasks or tags a
+ * project has says so first. 0, or its error. */
+int vx_workspace_need(const struct vx_workspace *ws, uint32_t project, struct vx_err *err);
+int vx_workspace_need_all(const struct vx_workspace *ws, struct vx_err *err);
+
 /* The project whose directory holds `dir` most narrowly; VX_MAP_NONE when none does. */
 uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir);
 

@@ -107,6 +107,8 @@ static void workspace_info(struct vx_json *o, const char *cache_dir, struct vx_a
 			o, "workspace", vx_json_new_str(vx_arena_printf(a, "none: %s", err.what)));
 		return;
 	}
+	if (!err.code)
+		(void)vx_workspace_need_all(&p.ws, &err);
 	static const char *const kinds[] = {"single project", "npm", "yarn", "pnpm", "bun"};
 	vx_json_set(o, "workspace", vx_json_new_str(p.ws.root));
 	vx_json_set(o, "packageManager", vx_json_new_str(kinds[p.ws.kind]));

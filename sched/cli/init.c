@@ -17,11 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-	HAS_CONFIG = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS |
-		     VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS | VX_HAS_VX_CONFIG_MJS |
-		     VX_HAS_VX_CONFIG_CJS
-};
+enum { HAS_CONFIG = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_CONFIG_PROGRAMS };
 
 struct init {
 	bool from_turbo;
@@ -86,8 +82,7 @@ static int workspace_file(struct init *x)
 
 	vx_buf_adds(&text,
 		"{\n  \"rules\": {\n    \"exclusiveOutputs\": false,\n    \"upfrontKeys\": false\n  }\n}\n");
-	if (x->from_turbo &&
-		!(x->ws.root_files & (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC)))
+	if (x->from_turbo && !(x->ws.root_files & VX_WORKSPACE_CONFIGS))
 		r = write_new(x, "vx.workspace.json", &text);
 	vx_buf_free(&text);
 	return r;
@@ -105,6 +100,8 @@ static int try_out(struct init *x, const char *root)
 
 	if (r == 0 && x->written)
 		r = vx_config_load(&ws, x->a, &err);
+	if (r == 0 && x->written)
+		r = vx_workspace_need_all(&ws, &err);
 	vx_cli_learn_secrets(&ws);
 	if (r == 0 && x->written)
 		r = vx_graph_build(&ws, &sel, NULL, x->a, &g, &err);
@@ -115,6 +112,23 @@ static int try_out(struct init *x, const char *root)
 	vx_map_free(&ws.by_name);
 	vx_map_free(&ws.by_dir);
 	return 0;
+}
+
+/* Another runner's configuration beside which, or in whose place, the files will count. */
+static void say_replaced(struct init *x)
+{
+	bool ours = x->ws.root_files & VX_WORKSPACE_CONFIGS;
+
+	for (uint32_t i = 0; i < x->ws.n_projects; i++)
+		ours = ours || (x->ws.projects[i].files & HAS_CONFIG);
+	if ((x->ws.root_files & (VX_HAS_TURBO_JSON | VX_HAS_TURBO_JSONC)) && !ours)
+		vx_strlist_add(&x->notes, x->a,
+			x->from_turbo
+				? "these files replace turbo.json for vx: from now on they count, and it is not read (turbo goes on reading it)"
+				: "these files replace turbo.json for vx: they are made from the scripts alone, and what turbo.json says no longer counts (vx init --from-turbo takes it over; remove them first)");
+	if (faccessat(x->root_fd, "nx.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		vx_strlist_add(&x->notes, x->a,
+			"nx.json is there: its targetDefaults, and the targets of project.json files, are not read; these files are made from the scripts and stand in their place for vx");
 }
 
 static int init(struct init *x)
@@ -144,6 +158,8 @@ static int init(struct init *x)
 			"variables that Turborepo lets through unasked (TZ, DISPLAY, GITHUB_*, DOCKER_* and their kind) reach these tasks where exec.env.passThrough names them");
 	if (r == 0)
 		r = workspace_file(x);
+	if (r == 0 && x->written)
+		say_replaced(x);
 	vx_close(x->root_fd);
 	return r < 0 ? r : try_out(x, root);
 }

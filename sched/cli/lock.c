@@ -139,6 +139,8 @@ static int lock(bool check, struct vx_arena *a, struct vx_err *err)
 		return r;
 	r = vx_config_load(&ws, a, err);
 	if (r == 0)
+		r = vx_workspace_need_all(&ws, err);
+	if (r == 0)
 		r = check_secrets(&ws, err);
 	vx_cli_learn_secrets(&ws);
 	vx_cli_warn("lock", ws.warnings);

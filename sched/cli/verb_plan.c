@@ -63,6 +63,32 @@ static struct vx_snapshot *open_snapshot(
 	return vx_snapshot_open(root, vx_strlist_done(&asked));
 }
 
+/* What neither the selection nor the graph needed. */
+static void warn_of_broken(struct vx_plan *p)
+{
+	struct vx_strlist l = {0};
+	const struct vx_project *first = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ws.n_projects; i++)
+		if (p->ws.projects[i].broken) {
+			first = first ? first : &p->ws.projects[i];
+			n++;
+		}
+	if (!n)
+		return;
+	for (uint32_t i = 0; i < p->ws.warnings.n; i++)
+		vx_strlist_add(&l, &p->arena, p->ws.warnings.v[i]);
+	const char *more = n > 1 ? vx_arena_printf(&p->arena,
+					   ", nor %u more whose configuration is broken", n - 1)
+				 : "";
+	vx_strlist_add(&l, &p->arena,
+		vx_arena_printf(&p->arena, "%s%s%s (this run does not need %s%s)",
+			first->broken->what, *first->broken->fix ? ": " : "", first->broken->fix,
+			first->name, more));
+	p->ws.warnings = vx_strlist_done(&l);
+}
+
 static int derive(
 	const struct vx_run_opts *o, struct vx_plan *p, const char *root, struct vx_err *err)
 {
@@ -93,6 +119,8 @@ static int derive(
 	struct vx_graph_opts go = {
 		.exclude_dependencies = o->exclude_deps, .exclude_names = o->exclude_names};
 	r = vx_graph_build(&p->ws, &p->sel, &go, &p->arena, &p->graph, err);
+	if (!r)
+		warn_of_broken(p);
 	if (!r && p->snapshot)
 		vx_snapshot_planned(p->snapshot, &p->ws, &p->sel, &p->graph);
 	return r;

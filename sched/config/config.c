@@ -40,6 +40,7 @@ struct loader {
 	uint32_t n_shared, cap_shared;
 	struct vx_buf said;
 	struct js_results js;
+	struct vx_err js_broken; /* code 0: they could be evaluated */
 	struct vx_buf print;
 };
 
@@ -75,23 +76,45 @@ static const char *in_dir(struct loader *l, const char *dir, const char *name)
 	return strcmp(dir, ".") == 0 ? name : vx_arena_printf(l->a, "%s/%s", dir, name);
 }
 
+static const char *const ws_files[] = {"vx.workspace.json", "vx.workspace.jsonc", "vx.workspace.ts",
+	"vx.workspace.mts", "vx.workspace.cts", "vx.workspace.js", "vx.workspace.mjs",
+	"vx.workspace.cjs"};
+
+/* The file of the workspace; NULL none. */
+static int settings_file(struct loader *l, const char **ret)
+{
+	*ret = NULL;
+	for (uint32_t i = 0; i < VX_ARRAY_LEN(ws_files); i++) {
+		uint32_t bit = i < 2 ? (uint32_t)VX_HAS_VX_WORKSPACE_JSON << i
+				     : (uint32_t)VX_HAS_VX_WORKSPACE_TS << (i - 2);
+		if (!(l->ws->root_files & bit))
+			continue;
+		if (*ret) {
+			vx_err_set(l->err, -EEXIST, "both %s and %s are there", *ret, ws_files[i]);
+			return vx_err_fix(l->err, "remove one of them");
+		}
+		*ret = ws_files[i];
+	}
+	return 0;
+}
+
 static int load_settings(struct loader *l)
 {
-	uint32_t files = l->ws->root_files & (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC);
+	const struct vx_json *evaluated = NULL;
+	int r = settings_file(l, &l->defaults_file);
 
-	if (!files)
-		return 0;
-	if (files == (VX_HAS_VX_WORKSPACE_JSON | VX_HAS_VX_WORKSPACE_JSONC)) {
-		vx_err_set(
-			l->err, -EEXIST, "both vx.workspace.json and vx.workspace.jsonc are there");
-		return vx_err_fix(l->err, "remove one of them");
-	}
-	bool comments = files & VX_HAS_VX_WORKSPACE_JSONC;
-	l->defaults_file = comments ? "vx.workspace.jsonc" : "vx.workspace.json";
-	int r = read_json(l, l->defaults_file, VX_JSON_UNIQUE | (comments ? VX_JSON_COMMENTS : 0),
-		&l->defaults_json);
+	if (r < 0 || !l->defaults_file)
+		return r;
+	bool comments = l->ws->root_files & VX_HAS_VX_WORKSPACE_JSONC;
+	if (l->ws->root_files & VX_WORKSPACE_PROGRAMS)
+		r = js_take(&l->js, l->defaults_file, &evaluated, l->err);
+	else
+		r = read_json(l, l->defaults_file,
+			VX_JSON_UNIQUE | (comments ? VX_JSON_COMMENTS : 0), &l->defaults_json);
 	struct cfg c = {l->a, l->err, l->defaults_file, NULL, NULL, NULL};
-	return r < 0 ? r : cfg_ws_settings(&c, l->defaults_json, l->ws, &l->defaults);
+	return r < 0 ? r
+		     : cfg_ws_settings(
+			       &c, evaluated ? evaluated : l->defaults_json, l->ws, &l->defaults);
 }
 
 struct decls {
@@ -302,6 +325,10 @@ static int load_project(struct loader *l, struct vx_project *p)
 	const struct vx_json *evaluated;
 	int r = one_config(l, p);
 
+	if (r == 0 && file && l->js_broken.code) {
+		*l->err = l->js_broken;
+		return l->js_broken.code;
+	}
 	if (r == 0 && file) {
 		r = js_take(&l->js, file, &evaluated, l->err);
 		return r == 0 ? take_project(l, p, file, evaluated) : r;
@@ -327,21 +354,45 @@ static int load_project(struct loader *l, struct vx_project *p)
 	return r;
 }
 
+/* One project's configuration that cannot be taken is nobody's error but theirs who need it. */
+static void take_or_mark(struct loader *l, struct vx_project *p)
+{
+	struct vx_err err = {0}, *was = l->err;
+
+	l->err = &err;
+	int r = load_project(l, p);
+	l->err = was;
+	if (r == 0)
+		return;
+	struct vx_broken *b = vx_arena_alloc(l->a, sizeof *b);
+	*b = (struct vx_broken){r, vx_arena_strdup(l->a, err.what), vx_arena_strdup(l->a, err.fix)};
+	p->broken = b;
+	p->tasks = NULL;
+	p->n_tasks = 0;
+}
+
 static int load_vx(struct loader *l)
 {
 	struct vx_workspace *ws = l->ws;
-	int r = load_settings(l);
+	int r = js_evaluate(ws, l->a, &l->js, &l->js_broken);
 
+	l->js_broken.code = r;
+	if (r < 0 && !(ws->root_files & VX_WORKSPACE_PROGRAMS)) {
+		r = 0;
+	} else if (r < 0) {
+		vx_err_set(l->err, r, "%s", l->js_broken.what);
+		vx_err_fix(l->err, "%s", l->js_broken.fix);
+	}
+	if (r == 0)
+		r = load_settings(l);
 	if (r == 0 && ws->root_project == VX_MAP_NONE &&
 		(ws->root_files & (VX_HAS_VX_JSON | VX_HAS_VX_JSONC))) {
 		vx_err_set(l->err, -EINVAL,
 			"the workspace root has a vx.json, but no package.json with a name, so it is no project");
 		r = vx_err_fix(l->err, "add \"name\" to the root package.json");
 	}
-	if (r == 0)
-		r = js_evaluate(ws, l->a, &l->js, l->err);
 	for (uint32_t i = 0; i < ws->n_projects && r == 0; i++)
-		r = load_project(l, &ws->projects[i]);
+		take_or_mark(l, &ws->projects[i]);
 	js_free(&l->js);
 	vx_json_free(l->defaults_json);
 	return r;
@@ -354,15 +405,19 @@ static bool leads_out(const char *grant)
 	       strncmp(grant, "../", 3) == 0 || strstr(grant, "/..");
 }
 
+/* (What a broken configuration grants is not known: it may.) */
 static bool write_outward(const struct vx_workspace *ws)
 {
-	for (uint32_t i = 0; i < ws->n_projects; i++)
+	for (uint32_t i = 0; i < ws->n_projects; i++) {
+		if (ws->projects[i].broken)
+			return true;
 		for (uint32_t k = 0; k < ws->projects[i].n_tasks; k++) {
 			const struct vx_exec_decl *x = &ws->projects[i].tasks[k]->exec;
 			for (uint32_t n = 0; x->sandboxed && n < x->sandbox.write.n; n++)
 				if (leads_out(x->sandbox.write.v[n]))
 					return true;
 		}
+	}
 	return false;
 }
 

@@ -38,6 +38,17 @@ const char *js_file_of(const struct vx_project *p, struct vx_arena *a)
 	return NULL;
 }
 
+const char *js_workspace_file(const struct vx_workspace *ws)
+{
+	static const char *const of_workspace[] = {"vx.workspace.ts", "vx.workspace.mts",
+		"vx.workspace.cts", "vx.workspace.js", "vx.workspace.mjs", "vx.workspace.cjs"};
+
+	for (uint32_t i = 0; i < VX_ARRAY_LEN(of_workspace); i++)
+		if (ws->root_files & ((uint32_t)VX_HAS_VX_WORKSPACE_TS << i))
+			return of_workspace[i];
+	return NULL;
+}
+
 static const char *const helpers[] = {"tsx", "jiti", "esbuild"};
 
 struct runtime {
@@ -310,6 +321,8 @@ int js_evaluate(const struct vx_workspace *ws, struct vx_arena *a, struct js_res
 	struct vx_json *json = NULL;
 
 	*ret = (struct js_results){0};
+	if (js_workspace_file(ws))
+		vx_strlist_add(&l, a, js_workspace_file(ws));
 	for (uint32_t i = 0; i < ws->n_projects; i++) {
 		const char *file = js_file_of(&ws->projects[i], a);
 		if (file)

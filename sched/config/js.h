@@ -15,6 +15,8 @@ struct js_results {
 
 /* The root-relative name of the JS configuration of a project's directory; NULL when it has
  * none. */
+/* The one of the workspace, NULL none. */
+const char *js_workspace_file(const struct vx_workspace *ws);
 const char *js_file_of(const struct vx_project *p, struct vx_arena *a);
 
 int js_evaluate(const struct vx_workspace *ws, struct vx_arena *a, struct js_results *ret,

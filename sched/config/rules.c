@@ -217,9 +217,13 @@ static int check_own_files(const struct cfg *c, const char *field, struct vx_str
 
 static int check_cache(const struct cfg *c, const struct vx_task_decl *t)
 {
-	static const char *const of_project[] = {"package.json", "vx.json", "vx.jsonc", NULL};
+	static const char *const of_project[] = {"package.json", "vx.json", "vx.jsonc",
+		"vx.config.ts", "vx.config.mts", "vx.config.cts", "vx.config.js", "vx.config.mjs",
+		"vx.config.cjs", NULL};
 	static const char *const of_root[] = {"package.json", "pnpm-workspace.yaml",
-		"vx.workspace.json", "vx.workspace.jsonc", NULL};
+		"vx.workspace.json", "vx.workspace.jsonc", "vx.workspace.ts", "vx.workspace.mts",
+		"vx.workspace.cts", "vx.workspace.js", "vx.workspace.mjs", "vx.workspace.cjs",
+		NULL};
 	const struct vx_cache_decl *d = &t->cache;
 	int r = check_globs(c, "cache.inputs.files", d->files);
 

@@ -3,6 +3,7 @@
 
 #include "vx/err.h"
 #include "vx/limits.h"
+#include "vx/workspace.h"
 
 #include <errno.h>
 #include <string.h>
@@ -148,13 +149,16 @@ static int nearest(struct builder *b, uint32_t task, const struct upstream *u, s
 			if (b->passed[q] == stamp)
 				continue;
 			b->passed[q] = stamp;
+			int r = vx_workspace_need(b->ws, q, b->err);
+			if (r < 0)
+				return r;
 			d = u->name == VX_MAP_NONE ? VX_MAP_NONE : find_decl(b, q, u->name);
 			if (d == VX_MAP_NONE && through) {
 				idlist_push(&b->stack, b->scratch, q);
 				if (!declares(b, q, u))
 					note_through(b, task, u->entry, q);
 			} else if (d != VX_MAP_NONE) {
-				int r = add(b, out, task, d);
+				r = add(b, out, task, d);
 				if (r < 0)
 					return r;
 			}
@@ -169,11 +173,36 @@ static int nearest(struct builder *b, uint32_t task, const struct upstream *u, s
 	return 0;
 }
 
+/* A pattern may match any task of the projects below: those must be known. */
+static int need_below(struct builder *b, uint32_t project)
+{
+	uint32_t stamp = ++b->pass_stamp;
+	int r = 0;
+
+	b->stack.n = 0;
+	b->passed[project] = stamp;
+	idlist_push(&b->stack, b->scratch, project);
+	while (b->stack.n && r == 0) {
+		const struct vx_project *p = &b->ws->projects[b->stack.v[--b->stack.n]];
+		for (uint32_t i = 0; i < p->n_deps && r == 0; i++) {
+			if (b->passed[p->deps[i]] == stamp)
+				continue;
+			b->passed[p->deps[i]] = stamp;
+			r = vx_workspace_need(b->ws, p->deps[i], b->err);
+			idlist_push(&b->stack, b->scratch, p->deps[i]);
+		}
+	}
+	return r;
+}
+
 static int upstream(
 	struct builder *b, uint32_t task, const char *entry, const char *name, struct idlist *out)
 {
 	if (strchr(name, '*')) {
 		struct upstream u = {entry, VX_MAP_NONE, name};
+		int whole = need_below(b, b->owner[task]);
+		if (whole < 0)
+			return whole;
 		for (uint32_t id = 0; id < b->names.n; id++)
 			if (vx_name_matches(name, b->names.v[id])) {
 				u.name = id;
@@ -187,6 +216,9 @@ static int upstream(
 	uint32_t id = vx_map_gets(&b->name_ids, name);
 	if (id != VX_MAP_NONE)
 		return nearest(b, task, &(struct upstream){entry, id, NULL}, out);
+	int r = vx_workspace_need_all(b->ws, b->err); /* one of these might declare it */
+	if (r < 0)
+		return r;
 	const char *what = vx_arena_printf(
 		b->scratch, "no project in the workspace declares a task \"%.200s\"", name);
 	return missing(b, task, entry, what, name, vx_strlist_done(&b->names));
@@ -198,6 +230,9 @@ static int in_named(
 	const char *project = vx_arena_strndup(b->scratch, entry, (size_t)(hash - entry));
 	uint32_t p = vx_map_gets(&b->ws->by_name, project);
 
+	int r = p == VX_MAP_NONE ? 0 : vx_workspace_need(b->ws, p, b->err);
+	if (r < 0)
+		return r;
 	if (p != VX_MAP_NONE)
 		return in_project(b, task, entry, hash + 1, p, out);
 	const char *what = vx_arena_printf(b->scratch, "there is no project \"%.200s\"", project);

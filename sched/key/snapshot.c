@@ -240,16 +240,13 @@ const struct vx_seed *vx_snapshot_seed(const struct vx_snapshot *s)
 
 bool vx_snapshot_keeps(const struct vx_snapshot *s)
 {
-	const uint32_t programs = VX_HAS_VX_CONFIG_TS | VX_HAS_VX_CONFIG_MTS |
-				  VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS |
-				  VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS;
 	if (s->off || !s->ws || !s->sel || s->sel->nothing || s->sel->reasons ||
 		(!s->taken && (s->facts.unstable || !s->facts.n)))
 		return false;
 	for (uint32_t i = 0; i < s->ws->n_projects; i++)
-		if (s->ws->projects[i].files & programs)
+		if ((s->ws->projects[i].files & VX_CONFIG_PROGRAMS) || s->ws->projects[i].broken)
 			return false;
-	return !(s->ws->root_files & programs);
+	return !(s->ws->root_files & (VX_CONFIG_PROGRAMS | VX_WORKSPACE_PROGRAMS));
 }
 
 /* What has been put last: a directory whose names alone count, and which may have changed unseen,

@@ -37,7 +37,10 @@ bool loop_start_pool(struct loop *l)
 static bool describes_project(const struct vx_workspace *ws, const char *path)
 {
 	static const char *const names[] = {"package.json", "vx.json", "vx.jsonc", "turbo.json",
-		"turbo.jsonc", "pnpm-workspace.yaml", "vx.workspace.json", "vx.workspace.jsonc"};
+		"turbo.jsonc", "pnpm-workspace.yaml", "vx.workspace.json", "vx.workspace.jsonc",
+		"vx.config.ts", "vx.config.mts", "vx.config.cts", "vx.config.js", "vx.config.mjs",
+		"vx.config.cjs", "vx.workspace.ts", "vx.workspace.mts", "vx.workspace.cts",
+		"vx.workspace.js", "vx.workspace.mjs", "vx.workspace.cjs"};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t n = slash ? (size_t)(slash - path) : 0;
 	bool found = false;

@@ -190,7 +190,8 @@ bool vx_changed_concerns_all(const struct vx_workspace *ws, const char *path)
 	static const char *const always[] = {"pnpm-lock.yaml", "package-lock.json",
 		"npm-shrinkwrap.json", "yarn.lock", "bun.lock", "bun.lockb", "pnpm-workspace.yaml",
 		".yarnrc.yml", ".npmrc", "bunfig.toml", "vx.workspace.json", "vx.workspace.jsonc",
-		NULL};
+		"vx.workspace.ts", "vx.workspace.mts", "vx.workspace.cts", "vx.workspace.js",
+		"vx.workspace.mjs", "vx.workspace.cjs", NULL};
 	static const char *const turbo[] = {"turbo.json", "turbo.jsonc", "package.json", NULL};
 
 	if (strchr(path, '/'))

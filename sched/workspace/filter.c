@@ -269,7 +269,8 @@ static bool is_root(const struct ctx *x, uint32_t p)
 
 static bool selectable(const struct ctx *x, uint32_t p)
 {
-	return !is_root(x, p) || (x->ws->projects[p].n_tasks > 0 && !x->ws->settings.turbo);
+	return !is_root(x, p) || ((x->ws->projects[p].n_tasks > 0 || x->ws->projects[p].broken) &&
+					 !x->ws->settings.turbo);
 }
 
 static bool tag_matches(const struct vx_project *p, const char *pattern)
@@ -407,6 +408,8 @@ static int match(struct ctx *x, const struct selector *s, bool *hit)
 		const struct vx_project *project = &x->ws->projects[p];
 		if (!s->name)
 			hit[p] = selectable(x, p);
+		if (hit[p] && s->tag && vx_workspace_need(x->ws, p, x->err) < 0)
+			return project->broken->code;
 		if (hit[p] && s->tag)
 			hit[p] = tag_matches(project, s->tag);
 		if (hit[p] && s->has_dir)

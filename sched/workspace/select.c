@@ -24,7 +24,7 @@ struct selector {
 /* The root without tasks is no project for anyone who selects. */
 static bool is_project(const struct vx_workspace *ws, uint32_t p)
 {
-	return p != ws->root_project || ws->projects[p].n_tasks > 0;
+	return p != ws->root_project || ws->projects[p].n_tasks > 0 || ws->projects[p].broken;
 }
 
 static bool declares(const struct vx_project *p, const char *task)
@@ -127,6 +127,9 @@ static int qualified(struct selector *s, const char *word, const char *hash)
 		return suggest(s, name, "are projects", names_of_projects(s));
 	}
 	const struct vx_project *project = &s->ws->projects[p];
+	int r = vx_workspace_need(s->ws, p, s->err);
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; i < project->n_tasks; i++)
 		if (strcmp(project->tasks[i]->name, hash + 1) == 0) {
 			request(s, p, project->tasks[i]->name);
@@ -147,6 +150,9 @@ static int plain(struct selector *s, const char *word)
 		if (!s->chosen[p])
 			continue;
 		const struct vx_project *project = &s->ws->projects[p];
+		int r = vx_workspace_need(s->ws, p, s->err);
+		if (r < 0)
+			return r;
 		for (uint32_t i = 0; i < project->n_tasks; i++)
 			if (strcmp(project->tasks[i]->name, word) == 0) {
 				request(s, p, project->tasks[i]->name);

@@ -330,10 +330,7 @@ static void find_nested(struct loader *l)
 static bool is_turbo(uint32_t root_files, const struct vx_members *members)
 {
 	enum {
-		OURS = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_HAS_VX_CONFIG_TS |
-		       VX_HAS_VX_CONFIG_MTS | VX_HAS_VX_CONFIG_CTS | VX_HAS_VX_CONFIG_JS |
-		       VX_HAS_VX_CONFIG_MJS | VX_HAS_VX_CONFIG_CJS | VX_HAS_VX_WORKSPACE_JSON |
-		       VX_HAS_VX_WORKSPACE_JSONC
+		OURS = VX_HAS_VX_JSON | VX_HAS_VX_JSONC | VX_CONFIG_PROGRAMS | VX_WORKSPACE_CONFIGS
 	};
 	uint32_t files = root_files;
 
@@ -485,4 +482,25 @@ uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir)
 		n--;
 	}
 	return ws->root_project;
+}
+
+int vx_workspace_need(const struct vx_workspace *ws, uint32_t project, struct vx_err *err)
+{
+	const struct vx_broken *b = ws->projects[project].broken;
+
+	if (!b)
+		return 0;
+	vx_err_set(err, b->code, "%s", b->what);
+	if (*b->fix)
+		vx_err_fix(err, "%s", b->fix);
+	return b->code;
+}
+
+int vx_workspace_need_all(const struct vx_workspace *ws, struct vx_err *err)
+{
+	int r = 0;
+
+	for (uint32_t p = 0; p < ws->n_projects && r == 0; p++)
+		r = vx_workspace_need(ws, p, err);
+	return r;
 }

@@ -48,6 +48,9 @@ VXT_UNUSED static int plan_load(struct plan *p)
 	p->r = vx_workspace_load(p->dir, &p->a, &p->ws, &p->err);
 	if (p->r == 0)
 		p->r = vx_config_load(&p->ws, &p->a, &p->err);
+	if (p->r == 0)
+		/* as who needs every project asks */
+		p->r = vx_workspace_need_all(&p->ws, &p->err);
 	snprintf(p->text, sizeof p->text, "%s (%s)", p->err.what, p->err.fix);
 	if (p->r < 0)
 		assert_true(p->err.code < 0 && p->err.what[0]);
