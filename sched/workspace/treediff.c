@@ -80,7 +80,9 @@ static struct vx_file *parse_entry(struct differ *d, const char *rec, const char
 
 static int tree_failed(struct differ *d, const char *commit, const struct vx_buf *errout)
 {
-	const char *said = vx_buf_str(errout);
+	/* warnings come first */
+	const char *said = vx_buf_str(errout), *fatal = strstr(said, "fatal: ");
+	said = fatal ? fatal + strlen("fatal: ") : said;
 	vx_err_set(d->err, -EIO, "git ls-tree of %.12s failed: %.*s", commit,
 		(int)strcspn(said, "\n"), said);
 	return vx_err_fix(d->err,
