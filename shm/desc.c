@@ -14,7 +14,7 @@
 #include <msgpack.h>
 #include <string.h>
 
-enum { TASK_FIELDS = 12, SPEC_FIELDS = 12, DECL_FIELDS = 17, PACKAGE_FIELDS = 4 };
+enum { TASK_FIELDS = 12, SPEC_FIELDS = 13, DECL_FIELDS = 17, PACKAGE_FIELDS = 4 };
 
 /* Either `pack` is set (writing), or `at` walks over the objects of the innermost open array
  * (reading). */
@@ -242,6 +242,7 @@ static void do_spec(struct codec *c, struct vx_sbx_spec *s)
 	do_strs(c, &s->written);
 	do_bool(c, &s->narrow);
 	do_str(c, &s->home);
+	do_strs(c, &s->moves);
 	do_str(c, &s->record_dir);
 	do_bool(c, &s->weaker);
 	array_end(c, outer);

@@ -106,6 +106,13 @@ static void publish_verdict(struct worker *w, enum vx_end end, uint32_t flags, c
 	worker_publish(w, &d, true);
 }
 
+/* What is no verdict on the machine: whatever it was, it can be tried again. */
+static void arming_broke(struct vx_err *err, int r, const char *why)
+{
+	vx_err_set(err, r, "sandbox not available: %s", why);
+	vx_err_fix(err, "run it again; where it stays, `vx info` tries it alone");
+}
+
 static void arm_request(struct worker *w, bool weaker)
 {
 	struct vx_err err = {0};
@@ -114,10 +121,15 @@ static void arm_request(struct worker *w, bool weaker)
 	w->childless = false;
 	if (r == 0)
 		r = vx_box_arm(w->box, weaker, &err);
-	if (r < 0)
-		publish_verdict(w, VX_END_REFUSED, 0, err.code != 0 ? err.what : vx_strerror(r));
-	else
+	if (r == 0) {
 		w->arming = true;
+		return;
+	}
+	char line[VX_DONE_TEXT];
+	if (err.code == 0)
+		arming_broke(&err, r, vx_strerror(r));
+	vx_err_line(&err, line, sizeof line);
+	publish_verdict(w, VX_END_REFUSED, 0, line);
 }
 
 static void take_requests(struct worker *w)
@@ -203,7 +215,7 @@ static void take_box_events(struct worker *w)
 				kind == VX_BOX_ARMED ? (enum vx_end)d.end : VX_END_REFUSED, d.flags,
 				d.text[0] != 0 || kind == VX_BOX_ARMED
 					? d.text
-					: "the sandbox's supervisor died");
+					: "sandbox not available: its supervisor died (run it again)");
 		else if (kind == VX_BOX_STARTED)
 			box_started(w, &d);
 		else

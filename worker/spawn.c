@@ -186,9 +186,9 @@ static void spawn_box(struct worker *w)
 			a->streams[1].keep_fd, &err);
 	vx_close(close_fd);
 	if (r < 0) {
-		snprintf(a->done.text, sizeof a->done.text, "%s%s%s%s",
-			err.code != 0 ? err.what : vx_strerror(r), err.fix[0] != 0 ? " (" : "",
-			err.fix, err.fix[0] != 0 ? ")" : "");
+		if (err.code == 0)
+			vx_err_set(&err, r, "sandbox: %s", vx_strerror(r));
+		vx_err_line(&err, a->done.text, sizeof a->done.text);
 		not_started(w, VX_END_REFUSED);
 		return;
 	}

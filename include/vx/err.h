@@ -26,6 +26,9 @@ int vx_err_set(struct vx_err *err, int code, const char *fmt, ...)
 /* Adds the advice to an error that is set; returns its code. */
 int vx_err_fix(struct vx_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* "what (fix)", in `cap` bytes; where that is too little it is the reason that is cut. */
+void vx_err_line(const struct vx_err *err, char *ret, size_t cap);
+
 /* "No space left on device" and the like, for 0, errno or -errno; thread-safe, never NULL. */
 const char *vx_strerror(int err);
 

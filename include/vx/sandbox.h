@@ -70,6 +70,9 @@ struct vx_sbx_spec {
 	/* the task has `cache` and is not persistent: only keyed packages are granted */
 	bool narrow;
 	const char *home; /* HOME of who started vx; "" none */
+	/* "NAME=value" of what moves a credential store (vx_sbx_moves_store): as vx has it, and as
+	 * the task defines it */
+	struct vx_strs moves;
 	/* .vx/sweep: where what was created is written down for the next run's sweep */
 	const char *record_dir;
 	/* every sandboxed task of the run accepts the nested profile: used where no /proc can be
@@ -198,6 +201,9 @@ int vx_sbx_resolve(const struct vx_sbx_spec *s, const struct vx_sbx_facts *f, st
  * is spelled; NULL without HOME where it needs one. `project` is absolute. */
 const char *vx_sbx_grant_path(
 	const char *text, const char *project, const char *home, struct vx_arena *a);
+
+/* Does this variable ("NAME" or "NAME=value") say where a credential store is? */
+bool vx_sbx_moves_store(const char *variable);
 
 /* Where the grants let a command write undeclared files; docs/keys.md, "When a key is taken". From
  * what would be bound, not from how it is spelled. */

@@ -62,6 +62,13 @@ static const char *bwrap_version(const char *path, struct vx_arena *a)
 	return text;
 }
 
+static const char *not_available(struct vx_arena *a, const char *text)
+{
+	return vx_starts_with(text, "sandbox not available")
+		       ? text + strlen("sandbox ")
+		       : vx_arena_printf(a, "not available: %s", text);
+}
+
 /* The sandbox's verdict, by the same way a task would take. */
 static const char *sandbox_verdict(const char *bwrap, struct vx_arena *a)
 {
@@ -81,11 +88,10 @@ static const char *sandbox_verdict(const char *bwrap, struct vx_arena *a)
 			if (e.kind == VX_POOL_ARMED) {
 				verdict = e.done.end == 1 && !e.done.code
 						  ? "available"
-						  : vx_arena_printf(
-							    a, "not available: %s", e.done.text);
+						  : not_available(a, e.done.text);
 				done = true;
 			} else if (e.kind == VX_POOL_LOST) {
-				verdict = vx_arena_printf(a, "not available: %s", e.done.text);
+				verdict = not_available(a, e.done.text);
 				done = true;
 			}
 		}

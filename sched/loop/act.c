@@ -273,8 +273,9 @@ void loop_dispatch(struct loop *l, uint32_t task)
 		if (l->arm == ARM_NONE) {
 			l->arm = ARM_ASKED;
 			if (vx_pool_arm(l->pool, t->slot, d.sandbox.weaker))
-				loop_armed(l, &(struct vx_done){.end = VX_END_REFUSED,
-						      .text = "no worker could be asked"});
+				loop_armed(l,
+					&(struct vx_done){.end = VX_END_REFUSED,
+						.text = "no worker could be asked (run it again)"});
 		}
 		return;
 	}

@@ -190,8 +190,9 @@ bool loop_pool_events(struct loop *l)
 		case VX_POOL_LOST:
 			if (l->arm == ARM_ASKED && l->slot_task[e.slot] != VX_MAP_NONE &&
 				l->t[l->slot_task[e.slot]].phase == PH_ARMING)
-				loop_armed(l, &(struct vx_done){.end = VX_END_REFUSED,
-						      .text = "the worker that tried it died"});
+				loop_armed(l,
+					&(struct vx_done){.end = VX_END_REFUSED,
+						.text = "the worker that tried it died (run it again)"});
 			else
 				took_exit(l, &e);
 			break;

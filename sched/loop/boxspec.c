@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Projects, each at most once. */
 struct projects {
@@ -165,6 +166,21 @@ static bool all_accept_nested(const struct vx_plan *p)
 	return true;
 }
 
+/* What moves credential stores: as vx itself has it, and as the task defines it. */
+static struct vx_strs moves(const struct vx_exec_decl *x, struct vx_arena *a)
+{
+	struct vx_strlist out = {0};
+
+	for (char **e = environ; *e; e++)
+		if (vx_sbx_moves_store(*e))
+			vx_strlist_add(&out, a, *e);
+	for (uint32_t i = 0; i < x->n_define; i++)
+		if (vx_sbx_moves_store(x->define[i].name))
+			vx_strlist_add(&out, a,
+				vx_arena_printf(a, "%s=%s", x->define[i].name, x->define[i].value));
+	return vx_strlist_done(&out);
+}
+
 void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *store_dir,
 	struct vx_arena *a, struct vx_sbx_spec *ret)
 {
@@ -198,6 +214,7 @@ void vx_run_sandbox_spec(const struct vx_plan *p, uint32_t task, const char *sto
 		.written = vx_strlist_done(&s.found),
 		.narrow = t->decl->has_cache && !t->decl->exec.persistent,
 		.home = s.home,
+		.moves = moves(&t->decl->exec, a),
 		.record_dir = vx_arena_printf(a, "%s/.vx/sweep", p->ws.root)};
 	ret->weaker = ret->decl.weaker_when_nested && all_accept_nested(p);
 	if (ret->narrow || s.links)

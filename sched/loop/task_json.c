@@ -87,7 +87,9 @@ static struct vx_json *sandbox_json(struct view *d, uint32_t task)
 	if (!vx_sbx_resolve(&spec, &facts, d->a, &request, &err))
 		return vx_sbx_request_json(&request);
 	struct vx_json *o = vx_json_object();
-	vx_json_set(o, "refused", vx_json_new_str(err.what));
+	char line[sizeof err.what + sizeof err.fix + 8];
+	vx_err_line(&err, line, sizeof line);
+	vx_json_set(o, "refused", vx_json_new_str(line));
 	return o;
 }
 

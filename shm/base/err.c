@@ -33,6 +33,15 @@ int vx_err_fix(struct vx_err *err, const char *fmt, ...)
 	return err->code;
 }
 
+void vx_err_line(const struct vx_err *err, char *ret, size_t cap)
+{
+	size_t fix = err->fix[0] ? strlen(err->fix) + strlen(" ()") : 0;
+	int room = fix < cap ? (int)(cap - 1 - fix) : 0;
+
+	snprintf(
+		ret, cap, "%.*s%s%s%s", room, err->what, fix ? " (" : "", err->fix, fix ? ")" : "");
+}
+
 const char *vx_strerror(int err)
 {
 	/* strerrordesc_np returns constant strings, so it is safe with threads, which strerror is

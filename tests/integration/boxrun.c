@@ -6,7 +6,7 @@
  *   { "root", "project", "command" or "argv", "env": {}, "cwd", "home", "nested": [], "stores": [],
  *   "record": dir, "packages": [{name, dir, keyed}],
  *     "narrow", "weaker", "read": [], "write": [], "network", "unixSockets": true|[], "devices":
- *       [], "pty", "gitConfig", "weakerWhenNested", "protected": [], "members": [],
+ *       [], "pty", "gitConfig", "weakerWhenNested", "protected": [], "members": [], "moves": [],
  *     "signal": n, "after_ms": m (the signal is sent m ms after the start) }
  * A string "env:NAME" stands for that variable's value. {"sweep": dir} sweeps records. {"arm":
  * true} asks for the verdict. The command's output is ours. RESULTS (default: descriptor 2) gets
@@ -92,6 +92,7 @@ static void fill_spec(struct vx_json *o, struct vx_sbx_spec *s)
 	s->decl.git_config = flag(o, "gitConfig");
 	s->decl.protect = strs(o, "protected");
 	s->members = strs(o, "members");
+	s->moves = strs(o, "moves");
 	s->decl.weaker_when_nested = flag(o, "weakerWhenNested");
 }
 

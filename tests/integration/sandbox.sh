@@ -229,6 +229,17 @@ attempt '"read": ["absent"]' 'true; ! cat absent'
 is 'a read grant that is not there is left out' "$rc" 0
 attempt '"read": ["~/.ssh/id_rsa"]' "cat $home/.ssh/id_rsa"
 is 'a grant that names a credential opens it' "$rc" 0
+mkdir -p "$home/moved/gh"
+for f in moved/gh/hosts.yml moved/kube moved/kube2 moved/npmrc; do echo token >"$home/$f"; done
+export XDG_CONFIG_HOME=$home/moved KUBECONFIG=$home/moved/kube:$home/moved/kube2 npm_config_userconfig=$home/moved/npmrc
+attempt '' "! cat $home/moved/gh/hosts.yml && ! cat $home/moved/kube && ! cat $home/moved/kube2 && ! cat $home/moved/npmrc && ls $home/moved"
+is 'stores are hidden where variables of vx have moved them' "$rc" 0
+unset XDG_CONFIG_HOME KUBECONFIG npm_config_userconfig
+attempt '' "cat $home/moved/kube"
+is 'and nowhere else' "$rc" 0
+put p/a/vx.json <<<"{ \"tasks\": { \"build\": { \"exec\": { \"command\": \"! cat $home/moved/kube\", \"env\": { \"define\": { \"KUBECONFIG\": \"$home/moved/kube\" } }, \"sandbox\": true } } } }"
+vx run a#build
+is 'or where the task itself says that they are' "$rc" 0
 attempt '"read": ["."], "write": ["out/deep/**", "one.txt"]' 'echo x >out/deep/x; echo x >one.txt'
 is 'write grants: a glob, a file' "$rc $(cat p/a/out/deep/x p/a/one.txt | paste -sd' ')" '0 x x'
 rm -rf p/a/out p/a/one.txt

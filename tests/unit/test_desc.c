@@ -61,6 +61,7 @@ static const struct vx_task_desc sample = {
 			.written = STRS("/r/dist"),
 			.narrow = true,
 			.home = "",
+			.moves = STRS("KUBECONFIG=/k"),
 			.record_dir = "/r/.vx/sweep",
 			.weaker = true,
 		},
@@ -121,6 +122,7 @@ static void there_and_back(void **state)
 	same_strs(e.sandbox.nested, d.sandbox.nested);
 	same_strs(e.sandbox.store_dirs, d.sandbox.store_dirs);
 	same_strs(e.sandbox.members, d.sandbox.members);
+	same_strs(e.sandbox.moves, d.sandbox.moves);
 	same_strs(e.sandbox.written, d.sandbox.written);
 	assert_int_equal(e.sandbox.n_packages, 2);
 	for (int i = 0; i < 2; i++) {

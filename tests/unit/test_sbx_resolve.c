@@ -308,6 +308,46 @@ static void dependencies(void **state)
 	assert_int_equal(mount_at("/w/node_modules/.cache")->kind, VX_MNT_HIDE_DIR);
 }
 
+static void stores_that_variables_move(void **state)
+{
+	static const char *const v[] = {"XDG_CONFIG_HOME=/x/cfg",
+		"KUBECONFIG=:/x/k1:/x/k2:", "npm_config_UserConfig=/x/npmrc",
+		"DOCKER_CONFIG=/x/docker", "CARGO_HOME=/x/cargo", "GH_CONFIG_DIR=/home/u",
+		"AWS_CONFIG_FILE=/dev/null", "NETRC=/x/none", "AZURE_CONFIG_DIR=/",
+		"CLOUDSDK_CONFIG=../../p", "PIP_CONFIG_FILE=pip.conf", "GNUPGHOME=/x/gpg",
+		"PULUMI_HOME=/x/pulumi"};
+	static const char *const hidden[] = {"/x/cfg/gh", "/x/k1", "/x/k2", "/x/npmrc",
+		"/x/docker/config.json", "/x/cargo/credentials.toml", "/x/gpg",
+		"/x/pulumi/credentials.json", "/w/p/a/pip.conf"};
+
+	(void)state;
+	dir("/x"), dir("/x/cfg"), dir("/x/cfg/gh"), dir("/x/cfg/other"), dir("/x/docker");
+	dir("/x/cargo"), dir("/x/gpg"), dir("/x/pulumi"), dir("/x/cargo/bin");
+	file("/x/k1"), file("/x/k2"), file("/x/npmrc"), file("/x/docker/config.json");
+	file("/x/cargo/credentials.toml"), file("/x/pulumi/credentials.json");
+	file("/w/p/a/pip.conf");
+	add("/dev/null", VX_FACT_OTHER, NULL, 0);
+	spec.moves = (struct vx_strs){v, sizeof v / sizeof *v};
+	spec.nested = (struct vx_strs){0};
+	READ(".", NULL);
+	assert_int_equal(resolve(), 0);
+	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+		const struct vx_mount *m = mount_at(hidden[i]);
+		if (!m || m->why != VX_WHY_CREDENTIAL)
+			fail_msg("%s is not hidden", hidden[i]);
+	}
+	assert_null(mount_at("/x/cfg/other"));
+	assert_null(mount_at("/x/cargo/bin"));
+	assert_null(mount_at("/home/u"));
+	assert_null(mount_at("/dev/null"));
+	assert_null(mount_at("/"));
+	assert_null(mount_at("/w/p"));
+	READ("/x/k1", NULL); /* named */
+	assert_int_equal(resolve(), 0);
+	assert_null(mount_at("/x/k1"));
+	assert_non_null(mount_at("/x/k2"));
+}
+
 /* Without a name in the spec a member is what the patterns match and what has a manifest. */
 static void only_members_are_dependencies(void **state)
 {
@@ -541,6 +581,7 @@ int main(void)
 		cmocka_unit_test_setup(credentials, fresh),
 		cmocka_unit_test_setup(pipes_to_init, fresh),
 		cmocka_unit_test_setup(dependencies, fresh),
+		cmocka_unit_test_setup(stores_that_variables_move, fresh),
 		cmocka_unit_test_setup(only_members_are_dependencies, fresh),
 		cmocka_unit_test_setup(links_of_tasks_in_node_modules, fresh),
 		cmocka_unit_test_setup(links_of_tasks_on_the_way, fresh),

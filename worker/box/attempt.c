@@ -61,9 +61,7 @@ static void refuse(struct host *h, const struct vx_err *err)
 {
 	clean_up(h, NULL);
 	h->at.done.end = VX_END_REFUSED;
-	h->at.done.text[0] = '\0';
-	snprintf(h->at.done.text, sizeof h->at.done.text, "%s%s%s%s", err->what,
-		err->fix[0] ? " (" : "", err->fix, err->fix[0] ? ")" : "");
+	vx_err_line(err, h->at.done.text, sizeof h->at.done.text);
 	answer(h, VX_BOX_REFUSED);
 	forget(h);
 }

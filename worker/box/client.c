@@ -343,8 +343,7 @@ static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const cha
 
 static void say(struct vx_done *d, const struct vx_err *err)
 {
-	snprintf(d->text, sizeof d->text, "%s%s%s%s", err->what, err->fix[0] ? " (" : "", err->fix,
-		err->fix[0] ? ")" : "");
+	vx_err_line(err, d->text, sizeof d->text);
 }
 
 /* The probe's own end, as a verdict. */
@@ -439,7 +438,8 @@ int vx_box_next(struct vx_box *b, enum vx_box_kind *ret_kind, struct vx_done *re
 			if (!busy)
 				return 0;
 			*ret = (struct vx_done){.end = VX_END_LOST};
-			snprintf(ret->text, sizeof ret->text, "sandbox: the box host died");
+			snprintf(ret->text, sizeof ret->text,
+				"sandbox: the box host died (run it again)");
 			*ret_kind = arming ? VX_BOX_ARMED : VX_BOX_LOST;
 			if (arming)
 				ret->end = VX_END_REFUSED;
@@ -514,8 +514,8 @@ static int probe(struct vx_box *b, bool weaker, struct vx_err *err)
 		struct pollfd p = {.fd = b->sock, .events = POLLIN};
 		if (poll(&p, 1, HANDSHAKE_MS) == 0) {
 			end_host(b, false);
-			return vx_err_set(
-				err, -ETIMEDOUT, "sandbox not available: the probe did not end");
+			vx_err_set(err, -ETIMEDOUT, "sandbox not available: the probe did not end");
+			return vx_err_fix(err, "run it again when the machine is less busy");
 		}
 	}
 	return r < 0 ? r : d.end == VX_END_EXIT ? 0 : vx_err_set(err, -ENOTSUP, "%s", d.text);

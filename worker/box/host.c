@@ -23,7 +23,7 @@ __attribute__((noreturn)) static void broken(
 	struct box_msg m = {.kind = BOX_BROKEN, .step = step, .error = error};
 
 	if (err)
-		snprintf(m.done.text, sizeof m.done.text, "%s", err->what);
+		vx_err_line(err, m.done.text, sizeof m.done.text);
 	box_send(h->sock, &m, NULL, 0);
 	_exit(1);
 }

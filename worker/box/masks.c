@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* Below HOME. A trailing `*` takes every name with that beginning. */
 static const char *const stores[] = {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci",
@@ -14,6 +15,49 @@ static const char *const stores[] = {".ssh", ".gnupg", ".aws", ".azure", ".kube"
 	".gem/credentials", ".vault-token", ".pgpass", ".my.cnf", ".s3cfg", ".boto",
 	".terraform.d/credentials.tfrc.json", ".password-store", ".local/share/keyrings",
 	".local/share/kwalletd"};
+
+/* Variables that say where a store is. `below`: it stands for that directory of HOME, and holds the
+ * stores that are listed there (and `file`, where that is given); else it names the store itself.
+ */
+static const struct {
+	const char *name, *below, *file;
+	bool list; /* several, with ':' between */
+} movers[] = {{"XDG_CONFIG_HOME", ".config", NULL, false},
+	{"XDG_DATA_HOME", ".local/share", NULL, false}, {"CARGO_HOME", ".cargo", NULL, false},
+	{"DOCKER_CONFIG", ".docker", NULL, false}, {"COMPOSER_HOME", ".composer", NULL, false},
+	{"PULUMI_HOME", ".pulumi", "credentials.json", false}, {"GNUPGHOME", NULL, NULL, false},
+	{"AWS_SHARED_CREDENTIALS_FILE", NULL, NULL, false}, {"AWS_CONFIG_FILE", NULL, NULL, false},
+	{"AWS_WEB_IDENTITY_TOKEN_FILE", NULL, NULL, false}, {"KUBECONFIG", NULL, NULL, true},
+	{"GH_CONFIG_DIR", NULL, NULL, false}, {"GLAB_CONFIG_DIR", NULL, NULL, false},
+	{"NPM_CONFIG_USERCONFIG", NULL, NULL, false},
+	{"NPM_CONFIG_GLOBALCONFIG", NULL, NULL, false}, {"PIP_CONFIG_FILE", NULL, NULL, false},
+	{"NETRC", NULL, NULL, false}, {"CLOUDSDK_CONFIG", NULL, NULL, false},
+	{"CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE", NULL, NULL, false},
+	{"GOOGLE_APPLICATION_CREDENTIALS", NULL, NULL, false},
+	{"AZURE_CONFIG_DIR", NULL, NULL, false}, {"AZURE_FEDERATED_TOKEN_FILE", NULL, NULL, false},
+	{"OCI_CLI_CONFIG_FILE", NULL, NULL, false}, {"PGPASSFILE", NULL, NULL, false},
+	{"PGSERVICEFILE", NULL, NULL, false}, {"TF_CLI_CONFIG_FILE", NULL, NULL, false},
+	{"HELM_REGISTRY_CONFIG", NULL, NULL, false}, {"HELM_REPOSITORY_CONFIG", NULL, NULL, false},
+	{"REGISTRY_AUTH_FILE", NULL, NULL, false}, {"RCLONE_CONFIG", NULL, NULL, false},
+	{"BOTO_CONFIG", NULL, NULL, false}, {"PASSWORD_STORE_DIR", NULL, NULL, false},
+	{"BUNDLE_USER_CONFIG", NULL, NULL, false}, {"TWINE_CONFIG_FILE", NULL, NULL, false},
+	{"GIT_CREDENTIAL_STORE", NULL, NULL, false}, {"VAULT_TOKEN_FILE", NULL, NULL, false}};
+
+/* npm takes its variables in any case; of the others nobody has two. */
+static int mover_of(const char *variable)
+{
+	size_t n = strcspn(variable, "=");
+
+	for (size_t i = 0; i < sizeof movers / sizeof *movers; i++)
+		if (strlen(movers[i].name) == n && !strncasecmp(movers[i].name, variable, n))
+			return (int)i;
+	return -1;
+}
+
+bool vx_sbx_moves_store(const char *variable)
+{
+	return mover_of(variable) >= 0;
+}
 
 static void store_names(struct sbx_work *w, const char *spelled, struct vx_strlist *ret)
 {
@@ -49,8 +93,71 @@ static int stores_of(struct sbx_work *w, const char *home_spelled, struct vx_str
 	return r;
 }
 
+/* What is a file or a directory, and holds nothing that a task cannot be without: a variable that
+ * names the home directory or /dev/null moves no store. */
+static int add_moved(struct sbx_work *w, const char *path, struct vx_strlist *found)
+{
+	static const char *const kernel[] = {
+		"/dev", "/proc", "/sys", "/usr", "/etc", "/bin", "/lib"};
+	struct sbx_place p = {0}, home = {0};
+	int r = sbx_follow(w, path, &p);
+
+	if (r == 0 && w->s->home && w->s->home[0] == '/')
+		r = sbx_follow(w, w->s->home, &home);
+	if (r == -ELOOP || r == -ENAMETOOLONG)
+		return 0;
+	if (r < 0 || (p.type != VX_FACT_FILE && p.type != VX_FACT_DIR) ||
+		vx_path_within(w->project, p.path) || vx_path_within(w->tmp, p.path) ||
+		(home.path && vx_path_within(home.path, p.path)))
+		return r;
+	for (size_t i = 0; i < sizeof kernel / sizeof *kernel; i++)
+		if (vx_path_within(kernel[i], p.path) ||
+			(i < 3 && vx_path_within(p.path, kernel[i])))
+			return 0;
+	vx_strlist_add(found, w->a, p.path);
+	return 0;
+}
+
+static int moved_to(struct sbx_work *w, int mover, const char *value, struct vx_strlist *found)
+{
+	const char *below = movers[mover].below, *at = vx_path_join(w->a, w->project, value);
+	struct vx_strlist spelled = {0};
+	int r = 0;
+
+	if (!below)
+		vx_strlist_add(&spelled, w->a, at);
+	else if (movers[mover].file)
+		vx_strlist_add(&spelled, w->a, vx_path_join(w->a, at, movers[mover].file));
+	for (size_t i = 0; below && i < sizeof stores / sizeof *stores; i++) {
+		const char *rest = vx_path_below(stores[i], below);
+		if (rest && *rest)
+			store_names(w, vx_path_join(w->a, at, rest), &spelled);
+	}
+	for (uint32_t i = 0; i < spelled.n && r == 0; i++)
+		r = add_moved(w, spelled.v[i], found);
+	return r;
+}
+
+static int moved_stores(struct sbx_work *w, struct vx_strlist *found)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->s->moves.n && r == 0; i++) {
+		int mover = mover_of(w->s->moves.v[i]);
+		const char *value = strchr(w->s->moves.v[i], '=');
+		while (mover >= 0 && value && *value && r == 0) {
+			value += 1;
+			size_t n = movers[mover].list ? strcspn(value, ":") : strlen(value);
+			if (n)
+				r = moved_to(w, mover, vx_arena_strndup(w->a, value, n), found);
+			value += n;
+		}
+	}
+	return r;
+}
+
 /* The stores that exist, by their canonical paths: below HOME, and below the home directory that
- * the user database knows (sudo keeps or changes HOME). */
+ * the user database knows (sudo keeps or changes HOME), and where variables have moved them. */
 int sbx_credentials(struct sbx_work *w, struct vx_strs *ret)
 {
 	struct vx_strlist found = {0};
@@ -59,6 +166,8 @@ int sbx_credentials(struct sbx_work *w, struct vx_strs *ret)
 
 	if (r == 0 && !vx_streq(w->s->home, w->f->pw_home))
 		r = stores_of(w, w->f->pw_home, &found);
+	if (r == 0)
+		r = moved_stores(w, &found);
 	w->n_skeleton = before;
 	vx_strlist_sort_unique(&found);
 	*ret = vx_strlist_done(&found);
