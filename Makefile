@@ -55,15 +55,16 @@ PROGRAMS := $(B)/libvx.a $(if $(MAIN_SRC),$(B)/vx) $(if $(INIT_SRC),$(B)/vx-init
 # What only tests need: the library with its failure points compiled in, and vx linked to that.
 TEST_PROGRAMS := $(if $(MAIN_SRC),$(B)/vx-test)
 
-.PHONY: bench-sandbox all gate check check-now check-slow asan tsan lint bench demo deps install clean help tests FORCE
+.PHONY: bench-sandbox all gate check check-now check-loaded check-slow asan tsan lint bench demo deps install clean help tests FORCE
 all: $(PROGRAMS) $(if $(filter build,$(B)),compile_commands.json)
 tests: $(TEST_BIN) $(TEST_PROGRAMS)
 
 help:
 	@echo 'all (default)  build/vx and build/vx-init'
 	@echo 'check          make deps, build with warnings as errors in CI, run every test; the last line is the sum'
+	@echo 'check-loaded   the same beside LOAD=8 busy processes: no test may depend on how fast the machine is'
 	@echo 'gate           the quick tests only (unit, model, sim), warnings as errors'
-	@echo 'check-slow     long tests and fuzzing'
+	@echo 'check-slow     long tests and fuzzing, with a random seed that is printed (VX_SEED=N repeats it)'
 	@echo 'asan, tsan     the same tests built with sanitizers, in build/asan and build/tsan'
 	@echo 'lint           clang-format, clang-tidy, cppcheck, shellcheck'
 	@echo 'bench, demo    bench/run; docs/example/demo.sh'
@@ -152,7 +153,8 @@ compile_commands.json: Makefile $(B)/libvx.list .ci/compdb
 # ---- tests ----
 # T selects sources or scripts; without it: all of a target's kinds.
 T ?=
-RUN = VX_BUILD=$(abspath $(B)) tests/run.py
+RUN = env VX_BUILD=$(abspath $(B)) tests/run.py
+LOAD ?= 8
 QUICK := $(filter $(foreach d,unit model sim,$(B)/tests/$(d)/%),$(TEST_BIN))
 CHECK := $(QUICK) $(FAULT_BIN) $(sort $(wildcard tests/integration/*.sh))
 SLOW := $(filter $(B)/tests/slow/% $(B)/tests/fuzz/%,$(TEST_BIN)) $(sort $(wildcard tests/slow/*.sh tests/fuzz/*.sh))
@@ -166,10 +168,16 @@ check: deps
 	@$(MAKE) --no-print-directory check-now
 check-now: all tests
 	@$(RUN) $(call pick,$(CHECK))
+check-loaded: deps
+	@$(MAKE) --no-print-directory check-loaded-now
+check-loaded-now: all tests
+	@tests/load.sh $(LOAD) $(RUN) $(call pick,$(CHECK))
+# Seeds are random here alone: what `make check` finds, it finds again.
 check-slow: deps
 	@$(MAKE) --no-print-directory check-slow-now
 check-slow-now: all tests
-	@VX_TEST_TIMEOUT=$${VX_TEST_TIMEOUT:-3600} $(RUN) $(call pick,$(SLOW))
+	@VX_SEED=$${VX_SEED:-$$(date +%s)}; VX_TEST_TIMEOUT=$${VX_TEST_TIMEOUT:-14400}; export VX_SEED VX_TEST_TIMEOUT; \
+	$(RUN) $(call pick,$(SLOW)); rc=$$?; echo "seed: VX_SEED=$$VX_SEED"; exit $$rc
 
 SAN_ENV := ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	LSAN_OPTIONS=suppressions=$(abspath tests/lsan.supp) TSAN_OPTIONS=suppressions=$(abspath tests/tsan.supp):halt_on_error=1

@@ -93,12 +93,36 @@ put() {
 	mkdir -p "$(dirname "$1")"
 	if [ $# -gt 1 ]; then printf '%s\n' "$2" >"$1"; else cat >"$1"; fi
 }
-# gone SECONDS PID: waits until the process has ended (a zombie counts as ended)
-gone() {
-	local i
-	for ((i = 0; i < $1 * 50; i++)); do
-		case $(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$2/status" 2>/dev/null) in '' | Z | X) return 0 ;; esac
-		sleep 0.02
+# ---- waiting ----
+# A test waits for what it means (a file, a line, the end of a process), and bounds no time: what takes a second alone takes a minute on a loaded machine. The one
+# limit is VXT_HANG_S, which only catches what will never come.
+VXT_HANG_S=${VXT_HANG_S:-300}
+# moment: a moment passes. No process is started for it: a shell that starts thousands while a job of its own is under way may see that job's pid given out again,
+# and then says "wait_for: No record of process" or has lost the job's status.
+[ -p "$W/.moment" ] || mkfifo "$W/.moment"
+moment() { read -rt 0.02 <>"$W/.moment"; :; }
+# wait_for COMMAND...: until it succeeds; fails after VXT_HANG_S
+wait_for() {
+	local ends=$((SECONDS + VXT_HANG_S))
+	case $1 in *[!0-9]*) ;; *) echo "wait_for takes no seconds: $*" >&2; return 2 ;; esac
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$ends" ] || return 1
+		moment
 	done
-	return 1
+}
+# ended PID: has the process ended? (A zombie has.)
+ended() {
+	local stat=
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+	case ${stat##*) } in [ZX]* | '') ;; *) return 1 ;; esac
+}
+# gone PID...: waits until all of them have ended
+gone() {
+	local pid
+	for pid; do wait_for ended "$pid" || return 1; done
+}
+# finished PID: waits for a job of this shell and returns its status; one that hangs is killed and is 124
+finished() {
+	gone "$1" || { kill -KILL "$1"; wait "$1" 2>/dev/null; return 124; }
+	wait "$1" 2>/dev/null
 }

@@ -4,10 +4,10 @@
 usage: tests/run.py FILE...
 
 Each FILE is a program or a shell script. Two run at a time (VX_TEST_JOBS). A file fails when one of its tests fails, when it exits with a failure, prints no
-TAP, when its plan does not match what it ran, or when it takes longer than VX_TEST_TIMEOUT seconds (300). The last line is the sum; the exit status is 1 when
+TAP, when its plan does not match what it ran, or when it takes longer than VX_TEST_TIMEOUT seconds (1800). The last line is the sum; the exit status is 1 when
 anything failed. The output of a failing file is printed whole; of a passing one only why it skipped what it did.
 
-Nothing may be left behind: what a file started and is still alive VX_TEST_LEFT_S seconds (2) after its end is named, ended, and a failure of that file,
+Nothing may be left behind: what a file started and is still alive VX_TEST_LEFT_S seconds (20) after its end is named, ended, and a failure of that file,
 however it has forked or changed its session. Each of the two that run at a time does so below a process of its own, a child subreaper, to which orphans come.
 """
 import concurrent.futures
@@ -21,10 +21,11 @@ import sys
 import threading
 import time
 
-TIMEOUT_S = float(os.environ.get("VX_TEST_TIMEOUT", "300"))
-READ_S = float(os.environ.get("VX_TEST_READ_S", "5"))  # how long output may stay open after a file's end
-LEFT_S = float(os.environ.get("VX_TEST_LEFT_S", "2"))  # how long a file's processes may outlive it
-SWEEP_S = 20  # how long killing may take; longer does only what waits in the kernel
+# Each of these catches a hang and nothing else: on a loaded machine everything may take many times as long as it does alone.
+TIMEOUT_S = float(os.environ.get("VX_TEST_TIMEOUT", "1800"))
+READ_S = float(os.environ.get("VX_TEST_READ_S", "20"))  # how long output may stay open after a file's end
+LEFT_S = float(os.environ.get("VX_TEST_LEFT_S", "20"))  # how long a file's processes may outlive it
+SWEEP_S = 120  # how long killing may take; longer does only what waits in the kernel
 JOBS = int(os.environ.get("VX_TEST_JOBS", "2"))
 PLAN = re.compile(r"^\s*1\.\.(\d+)(?:\s*#\s*(skip\S*)\s*(.*))?$", re.I)
 LINE = re.compile(r"^\s*(not ok|ok)\b[\s-]*(\d+)?(.*)$")
@@ -104,15 +105,23 @@ def send(pid, sig):
 
 
 def reap(spare):
-    """Reaps our dead children but `spare` (a Popen waits for that one). Returns those that live."""
-    live = []
-    for pid in children(os.getpid()):
-        try:
-            if pid != spare and os.waitpid(pid, os.WNOHANG)[0] == 0:
-                live.append(pid)
-        except ChildProcessError:
-            pass
-    return live
+    """Reaps our dead children but `spare` (a Popen waits for that one). Returns those that live.
+
+    A child that dies after it was listed leaves us its own children, which the list does not hold: only a list of which nobody was reaped is the whole."""
+    while True:
+        live, reaped = [], False
+        for pid in children(os.getpid()):
+            try:
+                if pid == spare:
+                    continue
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    live.append(pid)
+                else:
+                    reaped = True
+            except ChildProcessError:
+                pass
+        if live or not reaped:
+            return live
 
 
 def describe(pid):
@@ -155,7 +164,7 @@ def end_leftovers(res):
         end_all()
 
 
-def prepare_job():
+def prepare_job(runner):
     """One process of the pool. It outlives nobody: when the runner dies, so does everything below."""
     def die(*_):
         end_all()
@@ -164,6 +173,8 @@ def prepare_job():
     become_subreaper()
     signal.signal(signal.SIGTERM, die)
     ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
+    if os.getppid() != runner:
+        os._exit(1)  # it died before the line above
 
 
 def run(path):
@@ -226,7 +237,7 @@ def main(files):
     passed = failed = skipped = 0
     become_subreaper()
     fork = multiprocessing.get_context("fork")
-    with concurrent.futures.ProcessPoolExecutor(max_workers=JOBS, mp_context=fork, initializer=prepare_job) as pool:
+    with concurrent.futures.ProcessPoolExecutor(max_workers=JOBS, mp_context=fork, initializer=prepare_job, initargs=(os.getpid(),)) as pool:
         for res in concurrent.futures.as_completed([pool.submit(run, f) for f in files]):
             res = res.result()
             report(res)

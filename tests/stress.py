@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many processes against one store. Prints TAP; VX_SEED picks the sequence. (tests/property.py: one process, random graphs.)
+"""Many processes against one store. Prints TAP; VX_SEED picks the sequence (1). (tests/property.py: one process, random graphs.)
 
     tests/stress.py concurrent [SECONDS]   6 clones and 2 processes of a seventh on one store, with prunes and verifications in between and kills among
                                            them: no lost, no wrong entry, and what is verified is clean at every moment
@@ -19,7 +19,7 @@ import time
 import tap
 from tap import VX, environment, report
 
-SEED = int(os.environ.get("VX_SEED", str(int(time.time()))))
+SEED = int(os.environ.get("VX_SEED", "1"))
 
 
 class Workspace:

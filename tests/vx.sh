@@ -34,7 +34,7 @@ cached() {
 }
 
 # vx ARGS...: like `run`; a run that hangs is killed
-vx() { run timeout -k 1 "${VX_WAIT:-60}" "$VX" "$@"; }
+vx() { run timeout -k 1 "$VXT_HANG_S" "$VX" "$@"; }
 
 # ran: what ran since the last call, sorted, on one line
 ran() {
@@ -83,22 +83,6 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 P
 }
 none_called() { [ -z "$(called "$1")" ]; }
-# all_gone SECONDS PID...
-all_gone() {
-	local seconds=$1 pid
-	shift
-	for pid in "$@"; do gone "$seconds" "$pid" || return 1; done
-}
-# wait_for SECONDS COMMAND...: until it succeeds
-wait_for() {
-	local i n=$(($1 * 50))
-	shift
-	for ((i = 0; i < n; i++)); do
-		! "$@" >/dev/null 2>&1 || return 0
-		sleep 0.02
-	done
-	return 1
-}
 
 # ---- the sandbox, users ----
 # can_sandbox: may this machine make user namespaces at all?

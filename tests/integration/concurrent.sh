@@ -9,10 +9,10 @@ put p/a/src/x x
 git add -A
 "$VX" run build --all >"$W/log.one" 2>&1 &
 one=$!
-wait_for 10 test -s "$W/ran"
+wait_for test -s "$W/ran"
 "$VX" run build --all >"$W/log.two" 2>&1 &
 two=$!
-wait_for 30 grep -q pid "$W/log.two"
+wait_for grep -q pid "$W/log.two"
 touch "$W/go"
 wait $one
 is 'the first' $? 0
@@ -26,10 +26,10 @@ put p/a/src/x y
 rm "$W/go"
 "$VX" run build --all >"$W/log.one" 2>&1 &
 one=$!
-wait_for 10 test -s "$W/ran"
+wait_for test -s "$W/ran"
 python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$VX" run build --all >"$W/log.two" 2>&1 &
 two=$!
-wait_for 30 grep -q pid "$W/log.two"
+wait_for grep -q pid "$W/log.two"
 kill -INT $two
 wait $two
 is 'a waiting run ends at once on SIGINT' $? 130
@@ -42,7 +42,7 @@ put p/a/src/x z
 rm "$W/go"
 "$VX" run build --all >"$W/log.one" 2>&1 &
 one=$!
-wait_for 10 test -s "$W/ran"
+wait_for test -s "$W/ran"
 kill -KILL $one
 wait $one 2>/dev/null
 touch "$W/go"

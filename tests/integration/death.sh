@@ -38,7 +38,7 @@ trial() { # WHO...: sets $problem
 	rm -f p/*/state/go p/*/state/ran
 	"$VX" run build --all --concurrency 2 >"$W/out" 2>&1 &
 	vx=$!
-	wait_for 10 both_up || { problem="did not start: $(cat "$W/out")"; kill -KILL $vx; wait $vx; return; }
+	wait_for both_up || { problem="did not start: $(cat "$W/out")"; kill -KILL $vx; wait $vx; return; }
 	fs=$(forkserver $vx)
 	wk=$(worker $vx)
 	[ -n "$fs" ] && [ -n "$wk" ] || { problem='no fork server or worker found'; : >p/plain/state/go; : >p/boxed/state/go; wait $vx; return; }
@@ -48,7 +48,7 @@ trial() { # WHO...: sets $problem
 	done
 	kill -KILL "${victims[@]}"
 	# shellcheck disable=SC2086 # pids are words
-	if ! all_gone 3 $doomed; then
+	if ! gone $doomed; then
 		survivors=$(for p in $doomed; do ps -o pid=,ppid=,stat=,args= -p "$p"; done)
 		problem="alive after 3 s: $survivors"
 	fi
@@ -63,7 +63,7 @@ trial() { # WHO...: sets $problem
 		[ "$(cat p/*/state/ran | wc -l)" -ge 3 ] || problem="$problem; the lost task was not run again"
 		;;
 	esac
-	wait_for 3 none_called "sleep $tag" || problem="$problem; daemons alive after the end: $(called "sleep $tag" | paste -sd' ')"
+	wait_for none_called "sleep $tag" || problem="$problem; daemons alive after the end: $(called "sleep $tag" | paste -sd' ')"
 	for p in $(called "sleep $tag"); do kill -KILL "$p"; done
 }
 

@@ -156,12 +156,12 @@ is 'bytes on disk count, not what git would make of them' "$rc $(ran)" '0 a'
 
 # files that are no files
 mkfifo p/a/src/fifo
-VX_WAIT=20 vx run a#build
+vx run a#build
 isnt 'a fifo among the inputs hangs nothing' "$rc" 124
 rm p/a/src/fifo
 : >"$W/ran"
 project a <<<"$(cached "mkdir -p dist; mkfifo dist/fifo; echo x >dist/x; echo a >>$W/ran")"
-VX_WAIT=20 vx run a#build
+vx run a#build
 is 'a fifo among the outputs: the run is fine' "$rc $(ran)" '0 a'
 is 'and that it is not saved is said' "$err" 'vx run: a#build was not saved: p/a/dist/fifo is a FIFO'
 like 'and counted at the end' "$out" '1 not saved'

@@ -94,7 +94,7 @@ is 'a time limit: exit 1' "$rc" 1
 like 'timed out is said' "$out" 'timed out'
 like 'the trap ran' "$out" 'trapped'
 ok "well before the command's own end ($took ms)" [ $took -lt 10000 ]
-ok 'nothing is left of its tree' wait_for 3 none_called "sleep 77.$$"
+ok 'nothing is left of its tree' wait_for none_called "sleep 77.$$"
 is 'it ran' "$(ran)" a
 vx run build --all
 is 'a timed out task is never cached, even when it exits 0 in its trap' "$rc $(ran)" '1 a'
@@ -102,7 +102,7 @@ project a <<<"$(task "trap '' TERM; echo stubborn; sleep 78.$$; sleep 78.$$")"
 VX_KILL_GRACE_MS=200 vx run build --all --timeout 300
 is '--timeout' "$rc" 1
 like 'a command that ignores SIGTERM is killed after the grace' "$out" 'timed out'
-ok 'nothing is left' wait_for 3 none_called "sleep 78.$$"
+ok 'nothing is left' wait_for none_called "sleep 78.$$"
 project a <<<"$(task 'sleep 0.5' '"timeout": 10000')"
 vx run build --all --timeout 100
 is "exec.timeout wins over --timeout" "$rc" 0

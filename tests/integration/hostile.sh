@@ -2,7 +2,6 @@
 # Planning on broken, huge and hostile input: one clear line or git's answer, never a crash, a hang or a wrong key. (Broken configurations: bad_input.sh.)
 . "$(dirname "$0")/../lib.sh"
 . "$SRC/tests/vx.sh"
-VX_WAIT=60
 
 good() {
 	workspace "$W/ws$((++n))"
@@ -106,7 +105,7 @@ for damage in 'truncate -s 0 .git/index' 'truncate -s 11 .git/index' 'truncate -
 	sh -c "$damage" 2>/dev/null
 	theirs=$(timeout 5 git ls-files 2>&1 >/dev/null)
 	case $damage in *mkfifo*) theirs=hangs ;; esac
-	VX_WAIT=20 vx run build --all --dry=json
+	vx run build --all --dry=json
 	signal "$damage"
 	if [ -z "$theirs" ]; then
 		is "$damage: git can, so can we" "$rc" 0

@@ -59,7 +59,7 @@ trial $i: restored otherwise: $(diff <(contents) "$W/now" | head -5)"
 done
 if [ -z "$bad" ]; then pass 'killed while it saved'; else fail 'killed while it saved' "$bad"; fi
 is 'nothing half done is left' "$(find .vx/stage .vx/journal .vx/cache/v1/tmp -type f 2>/dev/null)" ''
-ok 'no process is left' wait_for 3 none_called "$VX -forkserver"
+ok 'no process is left' wait_for none_called "$VX -forkserver"
 
 # What runs while keys are made, when vx is killed, alone or with one of the two keepers: nothing of it is left, in whatever session.
 tag=88.$$
@@ -76,7 +76,7 @@ vx_with() {
 	for who in vx vx+outer vx+inner; do
 		"$VX" run build --all >/dev/null 2>&1 &
 		pid=$!
-		ok "$1 runs ($who)" wait_for 10 up
+		ok "$1 runs ($who)" wait_for up
 		outer=$(ps -o pid= --ppid $pid | tr -d ' ' | while read -r c; do grep -qz -- '-keeper' "/proc/$c/cmdline" && echo "$c"; done)
 		inner=$(ps -o pid= --ppid "${outer:-0}" | tr -d ' ')
 		case $who in
@@ -85,8 +85,8 @@ vx_with() {
 		vx+inner) kill -KILL $inner $pid ;;
 		esac
 		wait $pid 2>/dev/null
-		ok "$1, $who killed: nothing is left" wait_for 5 none_called "sleep $tag"
-		ok "$1, $who killed: no keeper either" all_gone 3 $outer $inner
+		ok "$1, $who killed: nothing is left" wait_for none_called "sleep $tag"
+		ok "$1, $who killed: no keeper either" gone $outer $inner
 		for p in $(called "sleep $tag"); do kill -KILL "$p"; done
 	done
 }
@@ -97,12 +97,12 @@ project a <<<"$(task "exec sleep $tag")"
 "$VX" run build --all >/dev/null 2>&1 &
 pid=$!
 one() { [ -n "$(called "sleep $tag")" ]; }
-ok 'a command runs' wait_for 10 one
+ok 'a command runs' wait_for one
 all="$(worker $pid) $(forkserver $pid) $pid"
 kill -STOP $all
 kill -KILL $all
 wait $pid 2>/dev/null
-ok 'all of vx is killed at once: so is the command' wait_for 5 none_called "sleep $tag"
+ok 'all of vx is killed at once: so is the command' wait_for none_called "sleep $tag"
 for p in $(called "sleep $tag"); do kill -KILL "$p"; done
 
 # All that bears its name at once, as `pkill -KILL vx` does it, or `pkill -KILL -f vx`: nothing is left, in whatever session.
@@ -118,15 +118,15 @@ vx_by_name() {
 	for by; do
 		(exec -a vx "$VX" run build --all >/dev/null 2>&1) &
 		pid=$!
-		ok "$what runs" wait_for 10 up
+		ok "$what runs" wait_for up
 		victims=$(named $pid $by)
 		all="$pid $(below $pid)"
 		like "$what: vx itself has the name in $by" " $(paste -sd' ' <<<"$victims") " " $pid "
 		kill -STOP $victims
 		kill -KILL $victims
 		wait $pid 2>/dev/null
-		ok "$what, all with the name in $by killed: nothing is left" wait_for 5 none_called "sleep $tag"
-		ok "$what, all with the name in $by killed: none of vx either" all_gone 3 $all
+		ok "$what, all with the name in $by killed: nothing is left" wait_for none_called "sleep $tag"
+		ok "$what, all with the name in $by killed: none of vx either" gone $all
 		for p in $(called "sleep $tag"); do kill -KILL "$p"; done
 	done
 }

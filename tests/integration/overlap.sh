@@ -73,7 +73,7 @@ rm -r p/a/pkg
 vx run three --all
 is 'two runs on what it always runs on' "$rc $(ran) $(have)" '0 two dist/one dist/three pkg/one'
 
-VX_WAIT=20 vx run a#three --all --exclude-dependencies
+vx run a#three --all --exclude-dependencies
 is 'a task that is kept out is not waited for' "$rc $(ran) $(have)" '0  dist/one dist/three pkg/one'
 
 # a key that does not fold the other's

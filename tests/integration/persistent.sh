@@ -72,7 +72,7 @@ servers "trap 'echo stopped >>$W/ran; exit 0' TERM; echo up; : >$W/up; sleep 94.
 rm -f "$W/up"
 "$VX" run server#serve >"$W/out" 2>&1 &
 pid=$!
-wait_for 10 test -e "$W/up"
+wait_for test -e "$W/up"
 sleep 0.5
 ok 'a requested server keeps the run' kill -0 $pid
 kill -TERM $pid

@@ -89,23 +89,64 @@ echo ok 1; echo 1..1
 setsid sh -c '$chain' 71.$$ >/dev/null 2>&1
 E2
 left() { pgrep -fc "71\.$$"'$'; }
+none_left() { [ "$(left)" = 0 ]; }
 VX_TEST_LEFT_S=0.3 sum 'leaves daemons behind' '1 passed, 1 failed, 0 skipped' 1 daemon.sh
 like 'leaves daemons behind: said' "$out" "left behind: .*sleep 71.$$"
 is 'leaves daemons behind: they are ended' "$(left)" 0
 file slow_daemon.sh <<E2
-echo ok 1; echo 1..2
+echo 1..1
 setsid sh -c '$chain' 71.$$ &
+: >'$W/started'
 setsid sleep 71.$$
 E2
-VX_TEST_TIMEOUT=0.5 sum 'too slow, with daemons' '1 passed, 1 failed, 0 skipped' 1 slow_daemon.sh
+for limit in 1 4 16 64; do # it has to start its daemons within the limit that it then breaks
+	rm -f started
+	VX_TEST_TIMEOUT=$limit run "$SRC/tests/run.py" slow_daemon.sh
+	[ ! -e started ] || break
+done
+is 'too slow, with daemons' "$rc $(tail -n 1 <<<"$out")" '1 0 passed, 1 failed, 0 skipped'
+ok 'too slow, with daemons: they were started' test -e started
 is 'too slow, with daemons: they are ended' "$(left)" 0
 "$SRC/tests/run.py" slow_daemon.sh >/dev/null 2>&1 &
 runner=$!
-for ((i = 0; i < 200; i++)); do [ "$(left)" = 0 ] || break; sleep 0.05; done
+any_left() { ! none_left; }
+ok 'a file runs' wait_for any_left
 kill -KILL $runner
 wait $runner 2>/dev/null
-for ((i = 0; i < 200; i++)); do [ "$(left)" = 0 ] && break; sleep 0.05; done
-is 'the runner itself is killed: nothing is left' "$(left)" 0
+ok 'the runner itself is killed: nothing is left' wait_for none_left
+# A child that ends while the runner looks through its list of children: what it leaves is on no list then, and is alive all the same.
+is 'a child that ends unseen leaves what it started' "$(python3 - "$SRC/tests" "$W" 71.$$ <<'P2'
+import os, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import run
+
+run.become_subreaper()
+gate = os.path.join(sys.argv[2], "gate")
+os.mkfifo(gate)
+parent = subprocess.Popen(["sh", "-c", f"setsid sleep {sys.argv[3]} & read _ <{gate}"], stdout=subprocess.DEVNULL)
+while not run.children(parent.pid):
+    time.sleep(0.01)
+real, looks = run.children, []
+
+
+def children(pid):
+    found = real(pid)
+    if not looks:  # it ends between the look at the list and the look at it
+        with open(gate, "w") as f:
+            f.write("\n")
+        while run.describe(parent.pid).split()[1:]:  # a zombie has no command line
+            time.sleep(0.01)
+    looks.append(pid)
+    return found
+
+
+run.children = children
+print(len(run.reap(0)))
+run.end_all()
+print(len(run.reap(0)))
+P2
+)" $'1\n0'
 file short.sh <<'E2'
 echo ok 1; echo 1..1; (setsid sleep 0.3 >/dev/null 2>&1 &)
 E2
@@ -125,6 +166,24 @@ is 'different' a b
 exit 0
 E2
 sum 'a script that forgets done_testing' '1 passed, 1 failed, 0 skipped' 1 lib.sh
+
+# Beside busy processes.
+run "$SRC/tests/load.sh" 3 sh -c 'ps -o args= --ppid $PPID | grep -c "[b]usy"; exit 7'
+is 'a load: its processes, and the status of the command' "$out $rc" '3 7'
+"$SRC/tests/load.sh" 2 sh -c 'echo $$ >loaded; exec sleep 72.'$$ &
+load=$!
+wait_for test -s loaded
+busy=$(pgrep -P $load | grep -vx "$(cat loaded)")
+kill -KILL $load
+wait $load 2>/dev/null
+kill "$(cat loaded)"
+# shellcheck disable=SC2086 # pids are words
+ok 'they end with the script, even when that is killed' gone $busy
+for arg in '' x '2'; do
+	# shellcheck disable=SC2086 # none, or a word
+	run "$SRC/tests/load.sh" $arg
+	is "a load of '$arg' and no command is refused" "$rc $(wc -l <<<"$err")" '2 1'
+done
 
 # Dependencies, on a machine without any: a PATH with the shell's own tools alone, and somebody who is not root.
 mkdir bin

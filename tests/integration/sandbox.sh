@@ -28,7 +28,7 @@ except OSError:
 P
 server=$!
 trap 'kill $server; rm -rf "$home"; vxt_exit' EXIT
-wait_for 10 test -s "$W/port"
+wait_for test -s "$W/port"
 port=$(cat "$W/port")
 
 box() { # ALLOW [COMMAND]: the task of project a; its command runs probe.sh
@@ -190,7 +190,7 @@ look() { # WHO UID: holds p/a/dist/result to what must be
 put "$W/outside" outside
 make_workspace "$W/ws"
 export HOME=$home
-VX_WAIT=30 vx run build --all
+vx run build --all
 is 'as this user: exit 0' "$rc" 0
 [ "$rc" = 0 ] || diag "$out" "$err"
 if [ -e p/a/dist/result ]; then look "uid $(id -u)" "$(id -u)"; else fail 'the probe ran' "$out" "$err"; fi

@@ -116,9 +116,9 @@ is 'and the lock holds it' "$rc $(order)" '0 two main'
 turbo npm@10.0.0 '"build": { "cache": false }' <<<'{ "name": "a", "scripts": { "prebuild": "true", "build": "trap \"echo asked >>log; while ! [ -e go ]; do sleep 0.05; done; echo told >>log; exit 0\" TERM; echo up >>log; while :; do sleep 0.05; done", "postbuild": "echo post >>log" } }'
 VX_KILL_GRACE_MS=60000 "$VX" run a#build >"$W/out" 2>&1 &
 pid=$!
-wait_for 20 grep -q up p/a/log
+wait_for grep -q up p/a/log
 kill -TERM $pid
-wait_for 20 grep -q asked p/a/log
+wait_for grep -q asked p/a/log
 : >p/a/go
 wait $pid
 is 'a script that is stopped ends as it wants, and nothing is started after it' "$? $(logged)" '143 up,asked,told'

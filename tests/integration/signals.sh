@@ -9,7 +9,7 @@ start() {
 	# A background job of a script ignores SIGINT; python gives it back its default.
 	python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$VX" "$@" >"$W/out" 2>"$W/err" &
 	pid=$!
-	wait_for 10 test -e "$W/up" || { fail 'the task has started' "$(cat "$W/out" "$W/err")"; kill -9 $pid; }
+	wait_for test -e "$W/up" || { fail 'the task has started' "$(cat "$W/out" "$W/err")"; kill -9 $pid; }
 }
 finish() { # sets $rc and $took in ms
 	local begin
@@ -39,7 +39,7 @@ for sandbox in '' '"sandbox": { "allow": { "read": ["."], "write": ["dist/", "st
 		ln -sfn "$PWD/p/a/state" "$W/state"
 		python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$VX" run build --all >"$W/out" 2>"$W/err" &
 		pid=$!
-		wait_for 10 test -e p/a/state/up || fail "$kind SIG$name: started" "$(cat "$W/out" "$W/err")"
+		wait_for test -e p/a/state/up || fail "$kind SIG$name: started" "$(cat "$W/out" "$W/err")"
 		sleep 0.2
 		kill -$name $pid
 		finish
@@ -113,7 +113,7 @@ project a <<<"$(task "trap 'echo first >>$W/ran; exit 1' INT; : >$W/up; sleep $t
 rm -f "$W/up"
 setsid --wait python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$VX" run build --all >"$W/out" 2>&1 &
 waiter=$!
-wait_for 10 test -e "$W/up"
+wait_for test -e "$W/up"
 leader=$(called "$VX run build --all" | while read -r p; do [ "$(ps -o pgid= -p "$p" | tr -d ' ')" = "$p" ] && ! tr '\0' ' ' <"/proc/$p/cmdline" | grep -q forkserver && echo "$p"; done | head -1)
 kill -INT -- "-$leader"
 wait $waiter

@@ -3,7 +3,7 @@
 # bounds the time is counted in steps, so no machine is too slow for it.
 . "$(dirname "$0")/../lib.sh"
 . "$SRC/tests/vx.sh"
-export VX_WAIT=120
+VXT_HANG_S=120
 
 good() { # a workspace that runs
 	workspace "$W/ws$((++n))"
