@@ -75,5 +75,13 @@ struct vx_glob_hit {
 };
 int vx_globset_walk(const struct vx_globset *s, int base_fd,
 	int (*found)(void *arg, const struct vx_glob_hit *h), void *arg);
+/* The same again and again: a directory whose stat is what it was when it was last read, and was
+ * old enough then to prove it, is not read another time. The memory is of one set and one base,
+ * and is used by one thread at a time. */
+struct vx_glob_memory;
+struct vx_glob_memory *vx_glob_memory_new(void);
+void vx_glob_memory_free(struct vx_glob_memory *m);
+int vx_globset_walk_again(const struct vx_globset *s, int base_fd, struct vx_glob_memory *m,
+	int (*found)(void *arg, const struct vx_glob_hit *h), void *arg);
 
 #endif

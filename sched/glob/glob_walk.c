@@ -2,10 +2,13 @@
  * depth costs no descriptors; every directory is opened from the base without passing through a
  * link. */
 #include "glob_int.h"
+#include "../git/fstat.h"
 
 #include "vx/arena.h"
+#include "vx/clock.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
+#include "vx/map.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,6 +24,7 @@ struct walk {
 	struct vx_glob_hit *hits;
 	size_t n, cap;
 	uint64_t since; /* steps */
+	struct vx_glob_memory *memory; /* NULL: every directory is read */
 };
 
 static void add_hit(struct walk *w, const char *path, size_t len, unsigned char dtype)
@@ -58,12 +62,93 @@ static unsigned char type_of_mode(mode_t m)
 }
 
 struct name {
-	char *s;
+	const char *s;
 	unsigned char type;
 };
 
+/* A directory as it was last read: its names and their text are one block. */
+struct listed {
+	struct vx_fstat st;
+	uint64_t looked_ns;
+	struct name *v;
+	size_t n;
+};
+
+struct vx_glob_memory {
+	struct vx_arena paths;
+	struct vx_map by_path;
+	struct listed *v;
+	uint32_t n, cap;
+};
+
+struct vx_glob_memory *vx_glob_memory_new(void)
+{
+	return vx_xcalloc(1, sizeof(struct vx_glob_memory));
+}
+
+void vx_glob_memory_free(struct vx_glob_memory *m)
+{
+	if (!m)
+		return;
+	for (uint32_t i = 0; i < m->n; i++)
+		free(m->v[i].v);
+	free(m->v);
+	vx_map_free(&m->by_path);
+	vx_arena_free(&m->paths);
+	free(m);
+}
+
+/* The way to the directory has been gone without links just now: its parent was listed, or opened
+ * beneath the base. */
+static bool stat_dir(const struct walk *w, const char *dir, struct vx_fstat *ret)
+{
+	struct stat st;
+	if (fstatat(w->base_fd, *dir ? dir : ".", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISDIR(st.st_mode))
+		return false;
+	vx_fstat_of(&st, ret);
+	return true;
+}
+
+static const struct listed *known(const struct walk *w, const char *dir, const struct vx_fstat *now)
+{
+	uint32_t i = vx_map_gets(&w->memory->by_path, dir);
+	const struct listed *l = i == VX_MAP_NONE ? NULL : &w->memory->v[i];
+	return l && vx_fstat_equal(&l->st, now) && !vx_fstat_racy(&l->st, l->looked_ns) ? l : NULL;
+}
+
+/* Keeps a listing that was begun after `st` was looked at, and frees `v`. */
+static struct name *keep(struct vx_glob_memory *m, const char *dir, const struct vx_fstat *st,
+	uint64_t looked_ns, struct name *v, size_t n)
+{
+	size_t bytes = n * sizeof *v + 1;
+	for (size_t i = 0; i < n; i++)
+		bytes += strlen(v[i].s) + 1;
+	struct name *to = vx_xmalloc(bytes);
+	char *text = (char *)(to + n);
+	for (size_t i = 0; i < n; i++) {
+		size_t k = strlen(v[i].s) + 1;
+		to[i] = (struct name){memcpy(text, v[i].s, k), v[i].type};
+		text += k;
+	}
+	free(v);
+	uint32_t at = vx_map_gets(&m->by_path, dir);
+	if (at == VX_MAP_NONE) {
+		if (m->n == m->cap) {
+			m->cap = m->cap ? m->cap * 2 : 64;
+			m->v = vx_xrealloc(m->v, m->cap * sizeof *m->v);
+		}
+		at = m->n++;
+		m->v[at].v = NULL;
+		vx_map_puts(&m->by_path, vx_arena_strdup(&m->paths, dir), at);
+	}
+	free(m->v[at].v);
+	m->v[at] = (struct listed){*st, looked_ns, to, n};
+	return to;
+}
+
 /* The entries of a directory. -ENOENT, -ENOTDIR, -ELOOP: it is not there as a directory. */
-static int list_dir(struct walk *w, const char *dir, struct name **ret, size_t *ret_n)
+static int read_dir(struct walk *w, const char *dir, struct name **ret, size_t *ret_n)
 {
 	int fd = vx_open_beneath(w->base_fd, *dir ? dir : ".", O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
@@ -110,6 +195,26 @@ static int list_dir(struct walk *w, const char *dir, struct name **ret, size_t *
 	return 0;
 }
 
+/* As read_dir, or as the memory has it. ret_own: the caller frees the names. */
+static int list_dir(
+	struct walk *w, const char *dir, struct name **ret, size_t *ret_n, bool *ret_own)
+{
+	struct vx_fstat st;
+	uint64_t looked_ns = w->memory ? vx_wall_ns() : 0;
+	bool keeps = w->memory && stat_dir(w, dir, &st);
+	const struct listed *l = keeps ? known(w, dir, &st) : NULL;
+	*ret_own = !keeps;
+	if (l) {
+		*ret = l->v;
+		*ret_n = l->n;
+		return 0;
+	}
+	int r = read_dir(w, dir, ret, ret_n);
+	if (r == 0 && keeps)
+		*ret = keep(w->memory, dir, &st, looked_ns, *ret, *ret_n);
+	return r;
+}
+
 static int walk_dir(struct walk *w, char *path, size_t len);
 
 static int visit(struct walk *w, char *path, size_t len, unsigned char type)
@@ -134,7 +239,8 @@ static int walk_dir(struct walk *w, char *path, size_t len)
 {
 	struct name *v = NULL;
 	size_t n = 0;
-	int r = list_dir(w, path, &v, &n);
+	bool own;
+	int r = list_dir(w, path, &v, &n, &own);
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
 		return 0;
 	if (r < 0)
@@ -154,7 +260,8 @@ static int walk_dir(struct walk *w, char *path, size_t len)
 		r = vx_glob_spent(w->since) ? -E2BIG : visit(w, path, at + k, v[i].type);
 		path[len] = '\0';
 	}
-	free(v);
+	if (own)
+		free(v);
 	return r;
 }
 
@@ -224,7 +331,13 @@ static int hit_cmp(const void *a, const void *b)
 int vx_globset_walk(const struct vx_globset *s, int base_fd,
 	int (*found)(void *arg, const struct vx_glob_hit *h), void *arg)
 {
-	struct walk w = {.s = s, .base_fd = base_fd, .since = vx_glob_steps()};
+	return vx_globset_walk_again(s, base_fd, NULL, found, arg);
+}
+
+int vx_globset_walk_again(const struct vx_globset *s, int base_fd, struct vx_glob_memory *m,
+	int (*found)(void *arg, const struct vx_glob_hit *h), void *arg)
+{
+	struct walk w = {.s = s, .base_fd = base_fd, .memory = m, .since = vx_glob_steps()};
 	int r = 0;
 	for (uint32_t i = 0; i < s->n_pos && r == 0; i++)
 		if (!vx_globset_prefix_covered(s, i) && !vx_globset_prefix_own(s, i))

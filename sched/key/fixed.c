@@ -14,8 +14,6 @@
 #include <string.h>
 
 #define MAX_FINGERPRINT_BYTES (1U << 30)
-/* walks for globalDependencies take at most this part of the time: see globals_now */
-#define WALK_SHARE 20U
 
 const char *const vx_fingerprint_names[N_FINGERPRINT] = {"pnpm-lock.yaml", "package-lock.json",
 	"npm-shrinkwrap.json", "yarn.lock", "bun.lock", "bun.lockb", "pnpm-workspace.yaml",
@@ -101,7 +99,12 @@ static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx
 	if (r < 0)
 		return r;
 	struct globals g = {.k = k};
-	r = vx_globset_walk(k->global_set, vx_source_fd(k->src), global_found, &g);
+	pthread_mutex_lock(&k->walk.lock);
+	if (!k->walk.memory)
+		k->walk.memory = vx_glob_memory_new();
+	r = vx_globset_walk_again(
+		k->global_set, vx_source_fd(k->src), k->walk.memory, global_found, &g);
+	pthread_mutex_unlock(&k->walk.lock);
 	if (r < 0) {
 		free(g.v);
 		free(g.linked);
@@ -169,9 +172,6 @@ int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 	if (!same || memcmp(&round->globals_digest, &k->fixed->globals_digest,
 			     sizeof round->globals_digest) != 0)
 		k->fixed = round;
-	pthread_mutex_lock(&k->walk.lock);
-	k->walk.ended_ns = 0; /* that was before */
-	pthread_mutex_unlock(&k->walk.lock);
 	k->fixed_dirty = false;
 	return 0;
 }
@@ -190,23 +190,24 @@ static int path_found(void *arg, const struct vx_glob_hit *h)
 }
 
 /* What globalDependencies match now. Every save asks, and a pattern like "**" + "/.env" means a
- * walk through the whole workspace: so the last answer is taken again until WALK_SHARE times the
- * length of its walk has gone by. The lock is held. */
-static int globals_now(struct vx_keyer *k, struct vx_strs *ret)
+ * walk through the whole workspace, in which directories that have not changed cost a stat. A walk
+ * that began at since_ns or later is as good as one of our own: saves that waited for it share
+ * it. The lock is held. */
+static int globals_now(struct vx_keyer *k, uint64_t since_ns, struct vx_strs *ret)
 {
 	struct global_walk *w = &k->walk;
-	uint64_t start = vx_now_ns();
-	if (!w->ended_ns || start - w->ended_ns > WALK_SHARE * w->took_ns) {
+	if (!w->began_ns || w->began_ns < since_ns) {
 		vx_arena_free(&w->a);
 		w->a = (struct vx_arena){0};
+		w->began_ns = 0;
 		struct path_list p = {.a = &w->a};
-		int r = vx_globset_walk(k->global_set, vx_source_fd(k->src), path_found, &p);
-		w->ended_ns = 0;
+		uint64_t began_ns = vx_now_ns();
+		int r = vx_globset_walk_again(
+			k->global_set, vx_source_fd(k->src), w->memory, path_found, &p);
 		if (r < 0)
 			return r;
 		w->paths = vx_strlist_done(&p.l);
-		w->ended_ns = vx_now_ns();
-		w->took_ns = w->ended_ns - start;
+		w->began_ns = began_ns;
 	}
 	*ret = w->paths;
 	return 0;
@@ -214,14 +215,14 @@ static int globals_now(struct vx_keyer *k, struct vx_strs *ret)
 
 /* A file that matches now and was not there when the round was read. Those that are gone are found
  * one by one. */
-static int global_came(
-	struct vx_keyer *k, const struct fixed_round *round, char *ret_what, size_t cap)
+static int global_came(struct vx_keyer *k, const struct fixed_round *round, uint64_t since_ns,
+	char *ret_what, size_t cap)
 {
 	struct vx_strs now;
 	if (!k->global_set)
 		return 0;
 	pthread_mutex_lock(&k->walk.lock);
-	int r = globals_now(k, &now);
+	int r = globals_now(k, since_ns, &now);
 	for (uint32_t i = 0, j = 0; r == 0 && i < now.n; i++) {
 		while (j < round->n_globals && strcmp(round->globals[j].path, now.v[i]) < 0)
 			j++;
@@ -339,5 +340,5 @@ int vx_key_fixed_moved(struct vx_keyer *k, const struct fixed_round *round, uint
 		if (r)
 			return r;
 	}
-	return global_came(k, round, ret_what, cap);
+	return global_came(k, round, since_ns, ret_what, cap);
 }

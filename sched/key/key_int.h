@@ -50,6 +50,7 @@ struct project_state {
 	const struct stand *stand; /* the latest; NULL: nothing has asked */
 	uint32_t stand_generation; /* of the table it is known to hold for */
 	bool dirty;                /* a command may have written there: list it anew */
+	bool in_fixed;             /* of root_projects: its files are in every key */
 	struct own_files own[2];
 	struct input_list *lists;
 	uint32_t n_lists;
@@ -134,10 +135,11 @@ struct vx_keyer {
 	struct global_walk {
 		pthread_mutex_t lock;
 		struct vx_arena a;
-		/* what globalDependencies match, sorted, by the last walk of a recheck ... */
+		struct vx_glob_memory *memory; /* of directories; NULL: nothing was walked */
+		/* what globalDependencies matched, sorted, in the last walk of a recheck, and its
+		 * monotonic begin; 0: there was none */
 		struct vx_strs paths;
-		uint64_t ended_ns; /* ... that ended then (0: there is none), and took so long */
-		uint64_t took_ns;
+		uint64_t began_ns;
 	} walk;
 	struct absent {
 		pthread_mutex_t lock;

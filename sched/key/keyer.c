@@ -76,6 +76,7 @@ void vx_keyer_free(struct vx_keyer *k)
 	pthread_mutex_destroy(&k->walk.lock);
 	pthread_mutex_destroy(&k->absent.lock);
 	vx_arena_free(&k->walk.a);
+	vx_glob_memory_free(k->walk.memory);
 	vx_arena_free(&k->a);
 	free(k);
 }
@@ -137,8 +138,11 @@ static int freshen(struct vx_keyer *k, struct vx_err *err)
 		r = list_anew(k, k->ws->projects[k->dirty[i]].dir, err);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < k->n_dirty; i++)
+	k->fixed_dirty |= k->all_dirty && k->n_root_projects;
+	for (uint32_t i = 0; i < k->n_dirty; i++) {
+		k->fixed_dirty |= k->projects[k->dirty[i]].in_fixed;
 		k->projects[k->dirty[i]].dirty = false;
+	}
 	k->n_dirty = 0;
 	k->all_dirty = false;
 	return k->fixed_dirty ? vx_key_fixed_read(k, err) : 0;
@@ -366,10 +370,12 @@ void vx_keyer_ran(struct vx_keyer *k, uint32_t task)
 		k->all_dirty |= t->decl->cache.out_workspace_files.n > 0;
 		if (t->decl->cache.out_files.n)
 			mark_dirty(k, t->project);
-	} else if (reach == VX_REACH_WORKSPACE) {
-		k->all_dirty = true;
-	} else if (reach == VX_REACH_PROJECT) {
-		mark_dirty(k, t->project);
+	} else if (reach != VX_REACH_NONE) {
+		k->fixed_dirty |= k->global_set != NULL; /* it may have written such a file */
+		if (reach == VX_REACH_WORKSPACE)
+			k->all_dirty = true;
+		else
+			mark_dirty(k, t->project);
 	}
 }
 

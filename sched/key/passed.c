@@ -105,8 +105,10 @@ void vx_key_root_projects(struct vx_keyer *k)
 	}
 	k->root_projects = vx_arena_array(&k->a, ws->n_projects, sizeof *k->root_projects);
 	for (uint32_t p = 0; p < ws->n_projects; p++)
-		if (seen[p] && p != root)
+		if (seen[p] && p != root) {
 			k->root_projects[k->n_root_projects++] = p;
+			k->projects[p].in_fixed = true;
+		}
 	free(seen);
 	free(stack);
 }

@@ -84,14 +84,15 @@ static const char *dir_of(const struct gate *g, uint32_t task)
 	return g->k->ws->projects[g->k->g->tasks[task].project].dir;
 }
 
-/* May this task, by itself, write in the directory of any other? */
+/* May this task, by itself, write in the directory of any other, or what is in every key? */
 static bool writes_everywhere(const struct gate *g, uint32_t task)
 {
 	const struct vx_task *t = &g->k->g->tasks[task];
 	if (t->decl->has_cache && !t->excluded && t->decl->cache.out_workspace_files.n)
 		return true;
 	return g->reach[task] == VX_REACH_WORKSPACE ||
-	       (g->reach[task] == VX_REACH_PROJECT && vx_key_dir_is_root(dir_of(g, task)));
+	       (g->reach[task] == VX_REACH_PROJECT && (vx_key_dir_is_root(dir_of(g, task)) ||
+							      g->k->projects[t->project].in_fixed));
 }
 
 /* Projects from which a chain of tasks may leave and come back: what remains of the project graph

@@ -1,7 +1,7 @@
 # The directions of dependencies, from #include lines and from the symbols of the built objects; and the size of files.
 #
 #   include <- shm <- {git, glob, worktree, workspace, config, graph, key, cache, core, lane, box, trace, net} <- {loop, worker} <- cli
-#   peers: worktree -> git; workspace -> worktree, glob; config -> glob; graph -> workspace, config; key -> graph, worktree; cache -> key; lane -> cache;
+#   peers: worktree, glob -> git; workspace -> worktree, glob; config -> glob; graph -> workspace, config; key -> graph, worktree; cache -> key; lane -> cache;
 #   report -> core
 . "$(dirname "$0")/../lib.sh"
 cd "$SRC" || exit 1
@@ -10,7 +10,7 @@ cat >"$W/layering.py" <<'PY'
 import os, re, subprocess, sys
 
 build = sys.argv[1]
-PEERS = {"git": [], "glob": [], "worktree": ["git"], "workspace": ["worktree", "glob"], "config": ["glob"], "graph": ["workspace", "config"],
+PEERS = {"git": [], "glob": ["git"], "worktree": ["git"], "workspace": ["worktree", "glob"], "config": ["glob"], "graph": ["workspace", "config"],
          "key": ["graph", "worktree"], "cache": ["key"], "lane": ["cache"], "core": [],
          "report": ["core"], "box": [], "trace": [], "net": [], "init": []}
 SCHED = ["git", "glob", "worktree", "workspace", "config", "graph", "key", "cache", "core", "lane", "report"]

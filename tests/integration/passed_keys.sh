@@ -184,6 +184,24 @@ for how in 'echo 3 >../rules/src/x' 'echo 3 >../deep/came'; do
 	git checkout -q . && git clean -qfd p
 done
 
+# a task upstream that writes into what is in every key
+turbo '{ "tasks": { "gen": { "cache": false }, "build": { "dependsOn": ["^gen"], "outputs": ["dist/**"] } } }' ', "devDependencies": { "rules": "*" }'
+pkg rules "\"gen\": $(json "cat $W/rule >src/x")"
+pkg app "\"build\": $(json "$(says app); mkdir -p dist; cat ../rules/src/x >dist/o")" rules
+echo 1 >"$W/rule"
+git add -A && git commit -qm one
+vx run build --all
+vx run build --all
+: >"$W/ran"
+vx run build --all
+is 'a task without cache writes what the root depends on: a hit on what it writes' "$rc $(ran)" '0 '
+echo 2 >"$W/rule"
+vx run build --all
+is 'it writes something else' "$rc $(ran) $(cat p/app/dist/o)" '0 app 2'
+git checkout -q p
+vx run build --all
+is 'and again, over what was there before: what is there then is the key' "$rc $(cat p/app/dist/o)" '0 2'
+
 # as Turborepo, by the bytes
 turbo '{ "tasks": { "build": { "outputs": ["dist/**"] } } }' ''
 pkg app "\"build\": $(json "$(says app); cat src/x >copy; cat copy >src/x; rm copy; touch package.json")"

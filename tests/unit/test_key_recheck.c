@@ -32,6 +32,48 @@ static uint32_t lists_of(const struct vx_keyer *k)
 	return st.lists;
 }
 
+/* A check sees globalDependencies as they are then, however short a time ago another one looked. */
+static void global_dependencies_are_checked_as_they_are(void **state)
+{
+	(void)state;
+	static const char *const edits[][3] = {
+		{"touch p/a/.env", "rm p/a/.env", "p/a/.env"},
+		{"touch p/deep/er/.env", "rm p/deep/er/.env", "p/deep/er/.env"},
+		{"mkdir p/new && touch p/new/.env", "rm -r p/new", "p/new/.env"},
+		{"mv away p/here", "mv p/here away", "p/here/.env"},
+		{"ln -s ../away/.env p/a/.env", "rm p/a/.env", "p/a/.env"},
+		{"rm p/.env", "echo 1 >p/.env", "p/.env"},
+		{"echo 2 >p/.env", "echo 1 >p/.env", "p/.env"},
+		{"mkdir -p conf/x && touch conf/x/y", "rm -r conf", "conf/x/y"},
+		{"mv p q; ln -s q p", "rm p; mv q p", "p/.env"},
+	};
+	struct kt t;
+	kt_open(&t);
+	vxt_write(t.dir, "p/.env", "1\n");
+	vxt_write(t.dir, "p/a/in", "1");
+	vxt_write(t.dir, "p/deep/er/x", "1");
+	vxt_write(t.dir, "away/.env", "1");
+	t.ws.settings.turbo = true;
+	t.ws.settings.global_files = kt_list(&t, "p/**/.env conf/**");
+	kt_project(&t, "a", "p/a", "");
+	kt_task(&t, 0, "t", "in", "dist/**", "");
+	struct vx_keyer *k = kt_keyer(&t);
+	const struct vx_key_record *r = kt_compute(k, 0);
+	check_moved(k, r, NULL);
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+			kt_sh(&t, edits[i][0]);
+			check_moved(k, r, edits[i][2]);
+			kt_sh(&t, edits[i][1]);
+			check_moved(k, r, NULL);
+		}
+		usleep(50000); /* now directories are older than a tick: they are not read again */
+		check_moved(k, r, NULL);
+	}
+	vx_keyer_free(k);
+	kt_close(&t);
+}
+
 /* Directories and rules that have not moved since the run began need not be listed again for a
  * recheck; any that has is. */
 static void recheck_without_lists(void **state)
@@ -191,6 +233,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recheck),
 		cmocka_unit_test(recheck_without_lists),
+		cmocka_unit_test(global_dependencies_are_checked_as_they_are),
 		cmocka_unit_test(nested_repository_behind_a_link),
 		cmocka_unit_test(runs_are_seen_by_later_keys),
 	};
