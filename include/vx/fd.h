@@ -24,6 +24,7 @@ int vx_write_full(int fd, const void *p, size_t n); /* all of it */
  * what is neither a regular file nor a character device (a fifo in a file's place would hang us). A
  * file that grows while read is read to its new end. */
 int vx_read_file(int dirfd, const char *path, struct vx_buf *b);
+int vx_read_file_fd(int fd, struct vx_buf *b); /* the same of one that is open; fd stays open */
 /* Writes beside and renames; no temporary is left behind on failure. Atomic for other processes;
  * not synced to the disk. `mode` is subject to the umask. */
 int vx_write_file_atomic(int dirfd, const char *path, const void *p, size_t n, mode_t mode);
@@ -31,7 +32,8 @@ int vx_write_file_atomic(int dirfd, const char *path, const void *p, size_t n, m
 int vx_readlink(int dirfd, const char *path, char *ret, size_t cap);
 
 int vx_mkdir_p(int dirfd, const char *path, mode_t mode); /* existing directories are fine */
-/* Removes a file or a tree. Never follows a link, never enters a mount (-EBUSY), takes any depth
+/* Removes a file or a tree. Never follows a link (on the way to it either, where dirfd is a
+ * descriptor), never enters a mount (-EBUSY), takes any depth
  * with few descriptors, gives itself permissions on its own directories; absent is fine. It goes on
  * past what it cannot remove and returns the first reason. -EINVAL for ".", ".." and "/". */
 int vx_rm_rf(int dirfd, const char *path);

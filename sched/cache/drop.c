@@ -74,8 +74,8 @@ static int drop_rows(struct vx_tx *t, void *arg)
 static int drop_file(struct vx_tx *t, void *arg)
 {
 	struct drop *d = arg;
-	return still_bad(t, d) && unlinkat(d->s->a_fd, d->path, 0) < 0 && errno != ENOENT ? -errno
-											  : 0;
+	int r = still_bad(t, d) ? vx_artifact_unlink(d->s, d->path) : 0;
+	return r == -ENOENT ? 0 : r;
 }
 
 int vx_store_drop(struct vx_store *s, const struct vx_entry *e, const struct stat *seen)

@@ -125,7 +125,7 @@ static int mark_damaged(struct vx_index *ix)
 	if (!atomic_exchange(&ix->damaged, true) && ix->write) {
 		char p[PATH_MAX + 16];
 		snprintf(p, sizeof p, "%s.damaged", ix->dir);
-		vx_close(vx_open(AT_FDCWD, p, O_CREAT | O_WRONLY, 0666));
+		vx_close(vx_open(AT_FDCWD, p, O_CREAT | O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0666));
 	}
 	return -EBADMSG;
 }
@@ -298,13 +298,14 @@ static void free_index(struct vx_index *ix)
 	free(ix);
 }
 
-/* Opening a FIFO would wait for ever; a link that leads nowhere would be a file made there. */
+/* Opening a FIFO would wait for ever; a link that leads nowhere would be a file made there; what
+ * has another name as well is perhaps somebody else's. */
 static bool is_odd(const char *dir, const char *name)
 {
 	char p[PATH_MAX + 16];
 	struct stat st;
 	snprintf(p, sizeof p, "%s/%s", dir, name);
-	return lstat(p, &st) == 0 && !S_ISREG(st.st_mode);
+	return lstat(p, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_nlink != 1);
 }
 
 static int open_once(
@@ -366,7 +367,7 @@ int vx_index_open(const char *parent, bool write, bool sync, uint64_t map_bytes,
 		return -ENAMETOOLONG;
 	snprintf(marker, sizeof marker, "%s.damaged", dir);
 	struct stat st;
-	bool marked = stat(marker, &st) == 0, aside = false;
+	bool marked = lstat(marker, &st) == 0, aside = false;
 	if (marked && !write)
 		return -EBADMSG;
 	if (!write && stat(dir, &st) < 0)

@@ -2,6 +2,8 @@
 #include "vx/arena.h"
 #include "vx/err.h"
 #include "vx/fd.h"
+#include "vx/limits.h"
+#include "vx/state.h"
 #include "vx/store.h"
 
 #include <errno.h>
@@ -22,20 +24,25 @@ static int make_own_dir(const char *root, struct vx_err *err)
 	int root_fd = vx_open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
 	if (root_fd < 0)
 		return vx_err_set(err, root_fd, "%s: %s", root, vx_strerror(root_fd));
-	int r = mkdirat(root_fd, ".vx", 0777) < 0 && errno != EEXIST ? -errno : 0;
-	int fd = r < 0 ? r : vx_open(root_fd, ".vx", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int fd = vx_state_dir(root_fd, true);
 	vx_close(root_fd);
-	if (fd == -ENOTDIR || fd == -ELOOP) {
-		vx_err_set(err, fd, "%s/.vx is not a directory", root);
-		vx_err_fix(err, "remove it: vx keeps its state there");
+	if (fd >= 0)
 		return fd;
-	}
-	if (fd < 0)
+	if (fd != -ENOTDIR && fd != -ELOOP && fd != -EUCLEAN)
 		return vx_err_set(err, fd, "%s/.vx: %s", root, vx_strerror(fd));
-	int git = vx_open(fd, ".gitignore", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-	if (git >= 0) {
-		vx_write_full(git, "*\n", 2);
-		vx_close(git);
+	char path[VX_MAX_PATH];
+	snprintf(path, sizeof path, "%s/.vx", root);
+	return vx_state_refuse(err, fd, path);
+}
+
+/* A plain file with no other name: it is written to. */
+static int open_lock(int dir)
+{
+	struct stat st;
+	int fd = vx_state_open(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink > 1)) {
+		vx_close(fd);
+		return -EINVAL;
 	}
 	return fd;
 }
@@ -76,11 +83,16 @@ int vx_workspace_lock(const char *root, int cancel_fd,
 			*err = why;
 		return dir;
 	}
-	int fd = vx_open(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+	int fd = open_lock(dir);
 	vx_close(dir);
 	if (fd == -EROFS || fd == -EACCES || fd == -EPERM) {
 		*ret_fd = -1;
 		return 0;
+	}
+	if (fd == -EINVAL || fd == -ELOOP || fd == -EISDIR || fd == -ENXIO) {
+		vx_err_set(err, fd, "%s/.vx/lock is not a plain file of vx's own", root);
+		vx_err_fix(err, "remove it: vx makes it anew");
+		return fd;
 	}
 	if (fd < 0)
 		return vx_err_set(err, fd, "%s/.vx/lock: %s", root, vx_strerror(fd));

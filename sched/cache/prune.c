@@ -201,7 +201,7 @@ static int unlink_files(struct vx_tx *t, void *arg)
 		uint32_t k = vx_map_gets(&now.by_path, p->files[i]);
 		if (k != VX_MAP_NONE && !now.files[k].place.segment)
 			continue;
-		if (unlinkat(p->s->a_fd, p->files[i], 0) < 0)
+		if (vx_artifact_unlink(p->s, p->files[i]) < 0)
 			continue;
 		*(i < p->n_candidates ? &p->files_gone : &p->orphans_gone) += 1;
 		p->bytes_gone += p->file_bytes[i];
@@ -278,7 +278,7 @@ int vx_store_prune(
 	if (r == 0 && s->ix && o->dry_run)
 		orphans_of(&p);
 	else if (r == 0 && s->ix)
-		vx_store_sweep_tmp(s->dir_fd, &swept);
+		vx_store_sweep_tmp(s->tmps_fd, &swept);
 	VX_POINT("prune.swept");
 	if (r == 0) {
 		struct vx_json *j = vx_json_object();

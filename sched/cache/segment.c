@@ -167,7 +167,8 @@ bool vx_place_whole(
 	char path[VX_SEGMENT_PATH];
 	struct vx_digest d;
 	vx_segment_path(p->segment, path);
-	VX_CLEANUP_FD int fd = vx_open(s->dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	VX_CLEANUP_FD int fd =
+		vx_open_beneath(s->dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
 	void *buf = vx_xmalloc(p->bytes + 1);
@@ -376,10 +377,10 @@ static void one_segment(struct gaps *g, const char *name)
 	vx_segment_path(segment, path);
 	if (!segment || strcmp(path + 2, name) != 0)
 		return;
-	VX_CLEANUP_FD int fd = vx_open(
+	VX_CLEANUP_FD int fd = vx_open_beneath(
 		g->s->dir_fd, path, (g->reclaim ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -EACCES && g->reclaim) /* another user's: it can still be removed as a whole */
-		fd = vx_open(g->s->dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+		fd = vx_open_beneath(g->s->dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
 		!has_gaps(g, segment, fd, (uint64_t)st.st_size))
 		return;

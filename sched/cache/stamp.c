@@ -5,6 +5,7 @@
 #include "vx/arena.h"
 #include "vx/fd.h"
 #include "vx/hash.h"
+#include "vx/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static uint64_t last_commit(int fd)
 static int stamp_index(int v1_fd, struct vx_store_stamp *s)
 {
 	struct statx st;
-	VX_CLEANUP_FD int fd = vx_open(v1_fd, "index/data.mdb", O_RDONLY | O_NOFOLLOW, 0);
+	VX_CLEANUP_FD int fd =
+		vx_open_beneath(v1_fd, "index/data.mdb", O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) < 0)
 		return -ENOENT;
 	s->v[0] = st.stx_ino;
@@ -61,7 +63,7 @@ static void stamp_artifacts(int v1_fd, struct vx_store_stamp *s)
 	} all[258];
 	struct stat st;
 	char path[8] = "a";
-	VX_CLEANUP_FD int a_fd = vx_open(v1_fd, "a", O_PATH | O_DIRECTORY, 0);
+	VX_CLEANUP_FD int a_fd = vx_open_beneath(v1_fd, "a", O_PATH | O_DIRECTORY, 0);
 	memset(all, 0, sizeof all);
 	for (int i = 0; i <= 257; i++) {
 		snprintf(path, sizeof path, i < 256 ? "%02x" : i == 256 ? "." : "s", (unsigned)i);
@@ -85,7 +87,7 @@ int vx_store_stamp(const char *dir, struct vx_store_stamp *ret)
 	char path[4096];
 	if (snprintf(path, sizeof path, "%s/v1", dir) >= (int)sizeof path)
 		return -ENAMETOOLONG;
-	VX_CLEANUP_FD int fd = vx_open(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+	VX_CLEANUP_FD int fd = vx_state_open(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
 	int r = fd < 0 ? fd : stamp_index(fd, &s);
 	if (r < 0)
 		return r;

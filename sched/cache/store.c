@@ -6,6 +6,7 @@
 #include "vx/err.h"
 #include "vx/fd.h"
 #include "vx/path.h"
+#include "vx/state.h"
 #include "vx/strs.h"
 
 #include <dirent.h>
@@ -34,6 +35,22 @@ void vx_artifact_path(const struct vx_digest *d, const char *suffix, char ret[VX
 	char hex[VX_DIGEST_HEX];
 	vx_hex(d->b, 32, hex);
 	snprintf(ret, VX_ARTIFACT_PATH, "%.2s/%s%s", hex, hex, suffix);
+}
+
+int vx_artifact_dir(const struct vx_store *s, const char *path, const char **ret_name)
+{
+	char dir[VX_ARTIFACT_PATH];
+	const char *slash = strchr(path, '/');
+	*ret_name = slash + 1;
+	snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
+	return vx_open_beneath(s->a_fd, dir, O_PATH | O_DIRECTORY, 0);
+}
+
+int vx_artifact_unlink(const struct vx_store *s, const char *path)
+{
+	const char *name;
+	VX_CLEANUP_FD int dir = vx_artifact_dir(s, path, &name);
+	return dir < 0 ? dir : unlinkat(dir, name, 0) < 0 ? -errno : 0;
 }
 
 /* ---- where ---- */
@@ -69,6 +86,11 @@ int vx_store_dir(const char *flag, const char *setting, bool shared, const char 
 		}
 	} else {
 		path = vx_path_join(a, root, ".vx/cache");
+	}
+	if (!flag && !(env && *env) && !setting && !shared) {
+		*ret = vx_arena_strdup(
+			a, path); /* links below the root are refused, not followed */
+		return 0;
 	}
 	int r = vx_path_canon(a, path, ret);
 	return r < 0 ? vx_err_set(err, r, "cache directory %s: %s", path, vx_strerror(r)) : 0;
@@ -129,13 +151,13 @@ static void ignore_own_dir(const char *dir)
 /* Nothing is made that is there: an ordinary opening makes no directory. */
 static int make_dirs(struct vx_store *s)
 {
-	s->dir_fd = vx_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
+	s->dir_fd = vx_state_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
 	if (s->dir_fd == -ENOENT) {
 		int r = vx_mkdir_p(AT_FDCWD, s->dir, 0777);
 		if (r < 0)
 			return r;
 		ignore_own_dir(s->dir);
-		s->dir_fd = vx_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
+		s->dir_fd = vx_state_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
 	}
 	if (s->dir_fd < 0)
 		return s->dir_fd;
@@ -146,6 +168,35 @@ static int make_dirs(struct vx_store *s)
 			r = mkdirat(s->dir_fd, sub[i], 0777) < 0 && errno != EEXIST ? -errno : 0;
 		if (r < 0)
 			return r;
+	}
+	return 0;
+}
+
+/* The parts of a store are directories and no links, and one that lies in the workspace's .vx
+ * belongs to somebody who may own that. What must not be used is closed. */
+static int check_dirs(struct vx_store *s, int dir_r, struct vx_err *err)
+{
+	static const char *const sub[] = {"a", "tmp", "index", "s"};
+	char path[4096];
+	struct stat st;
+	int r = dir_r;
+	snprintf(path, sizeof path, "%s", s->dir);
+	for (int i = 0; i < 4 && r >= 0; i++) {
+		if (fstatat(s->dir_fd, sub[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISLNK(st.st_mode))
+			r = -ELOOP;
+		if (r < 0)
+			snprintf(path, sizeof path, "%s/%s", s->dir, sub[i]);
+	}
+	const char *below = vx_path_below(s->dir, s->workspace);
+	if (r >= 0 && below && strncmp(below, ".vx/", 4) == 0) {
+		VX_CLEANUP_FD int root = vx_open(AT_FDCWD, s->workspace, O_PATH | O_DIRECTORY, 0);
+		r = fstat(s->dir_fd, &st) == 0 && !vx_state_owner_ok(st.st_uid, root) ? -EUCLEAN
+										      : 0;
+	}
+	if (r == -ELOOP || r == -EUCLEAN) {
+		s->dir_fd = vx_close(s->dir_fd);
+		return vx_state_refuse(err, r, path);
 	}
 	return 0;
 }
@@ -203,6 +254,24 @@ static void open_index(struct vx_store *s, const char *dir, uint64_t map_bytes)
 		vx_index_write(s->ix, make_mask, s);
 }
 
+/* Errors only for what is refused; what cannot be opened stays closed. */
+static int open_dirs(struct vx_store *s, const char *dir, struct vx_err *err)
+{
+	int r = s->write ? make_dirs(s) : 0;
+	if (r < 0)
+		say_why(s, dir, r);
+	if (s->dir_fd < 0)
+		s->dir_fd = vx_state_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
+	if (s->dir_fd < 0 && s->dir_fd != -ELOOP)
+		return 0;
+	r = check_dirs(s, s->dir_fd < 0 ? s->dir_fd : 0, err);
+	if (r < 0)
+		return r;
+	s->a_fd = vx_open_beneath(s->dir_fd, "a", O_RDONLY | O_DIRECTORY, 0);
+	s->tmps_fd = vx_open_beneath(s->dir_fd, "tmp", O_RDONLY | O_DIRECTORY, 0);
+	return 0;
+}
+
 int vx_store_open(const struct vx_store_opts *o, struct vx_store **ret, struct vx_err *err)
 {
 	if (o->read || o->write) {
@@ -212,7 +281,7 @@ int vx_store_open(const struct vx_store_opts *o, struct vx_store **ret, struct v
 	}
 	struct vx_store *s = vx_xcalloc(1, sizeof *s);
 	const char *sync = getenv("VX_FSYNC");
-	s->dir_fd = s->a_fd = s->tmp_fd = -1;
+	s->dir_fd = s->a_fd = s->tmps_fd = s->tmp_fd = -1;
 	s->read = o->read;
 	s->write = o->write;
 	s->fsync = sync && strcmp(sync, "1") == 0;
@@ -224,25 +293,18 @@ int vx_store_open(const struct vx_store_opts *o, struct vx_store **ret, struct v
 	memcpy(s->ws_id, d.b, sizeof s->ws_id);
 	s->dir = vx_xmalloc(strlen(o->dir) + 4);
 	sprintf(s->dir, "%s/v1", o->dir);
-	*ret = s;
-	if (!o->read && !o->write)
-		return 0;
-	if (s->write) {
-		int r = make_dirs(s);
-		if (r < 0)
-			say_why(s, o->dir, r);
+	int r = o->read || o->write ? open_dirs(s, o->dir, err) : 0;
+	if (r < 0) {
+		vx_store_close(s);
+		return r;
 	}
-	if (s->dir_fd < 0)
-		s->dir_fd = vx_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
-	if (s->dir_fd < 0)
-		return 0;
-	s->a_fd = vx_open(s->dir_fd, "a", O_RDONLY | O_DIRECTORY, 0);
+	*ret = s;
 	if (s->a_fd >= 0)
 		open_index(s, o->dir, o->map_bytes);
 	if (s->ix)
 		vx_index_ready(s->ix);
 	if (s->ix && s->write)
-		vx_store_sweep_tmp(s->dir_fd, NULL);
+		vx_store_sweep_tmp(s->tmps_fd, NULL);
 	return 0;
 }
 
@@ -287,14 +349,13 @@ void vx_store_close(struct vx_store *s)
 	if (s->ix && s->write && s->n_stale)
 		vx_index_write(s->ix, touch_stale, s);
 	if (s->tmp_fd >= 0) {
-		char p[48];
-		snprintf(p, sizeof p, "tmp/%s", s->tmp_name);
-		vx_rm_rf(s->dir_fd, p);
+		vx_rm_rf(s->tmps_fd, s->tmp_name);
 		vx_close(s->tmp_fd);
 	}
 	close_segments(s);
 	vx_index_close(s->ix);
 	vx_close(s->a_fd);
+	vx_close(s->tmps_fd);
 	vx_close(s->dir_fd);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->seg_lock);
@@ -339,9 +400,9 @@ static void sweep_one(int tmp_fd, const char *name, uint32_t *removed)
 	vx_close(fd);
 }
 
-int vx_store_sweep_tmp(int v1_fd, uint32_t *ret_removed)
+int vx_store_sweep_tmp(int tmps_fd, uint32_t *ret_removed)
 {
-	int fd = vx_open(v1_fd, "tmp", O_RDONLY | O_DIRECTORY, 0);
+	int fd = vx_open(tmps_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
 	DIR *d = fdopendir(fd);

@@ -16,7 +16,7 @@ struct vx_store {
 	struct vx_index *ix;   /* NULL: nothing is read or saved */
 	char *dir, *workspace; /* <cache>/v1; the root whose snapshots are meant */
 	uint8_t ws_id[16];     /* digest of the root: part of the keys of snapshots and history */
-	int dir_fd, a_fd;      /* <cache>/v1, <cache>/v1/a; -1 */
+	int dir_fd, a_fd, tmps_fd; /* <cache>/v1, and a and tmp below it; -1 */
 	bool read, write, fsync;
 	char why[512], note[512]; /* "" none */
 	uint8_t mask[32];
@@ -55,7 +55,12 @@ size_t vx_store_id_key(const struct vx_store *s, const char *id, uint8_t ret[VX_
 
 /* A name for our directory of temporaries ("<random>"), and how to lock it once it is made. Litter
  * of dead processes is removed by vx_store_sweep_tmp. */
-int vx_store_sweep_tmp(int v1_fd, uint32_t *ret_removed);
+int vx_store_sweep_tmp(int tmps_fd, uint32_t *ret_removed);
+
+/* The directory of a/ that a file lies in ("ab/abcd..."), entered through no link; *ret_name is the
+ * file's name there. */
+int vx_artifact_dir(const struct vx_store *s, const char *path, const char **ret_name);
+int vx_artifact_unlink(const struct vx_store *s, const char *path); /* -errno */
 
 /* Rows of a group, committed in one transaction. */
 struct vx_commit {

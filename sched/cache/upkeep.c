@@ -253,7 +253,7 @@ static const char *check_file(const struct vx_store *s, const struct vx_census_f
 	if (in_segment)
 		vx_segment_path(f->place.segment, path);
 	/* nothing that stands there instead is waited for */
-	int fd = vx_open(in_segment ? s->dir_fd : s->a_fd, in_segment ? path : f->path,
+	int fd = vx_open_beneath(in_segment ? s->dir_fd : s->a_fd, in_segment ? path : f->path,
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT)
 		return "is missing";

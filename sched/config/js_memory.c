@@ -9,6 +9,7 @@
 #include "vx/hash.h"
 #include "vx/limits.h"
 #include "vx/path.h"
+#include "vx/state.h"
 #include "vx/secret.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char FILE_NAME[] = ".vx/config-evaluations.json";
+static const char FILE_NAME[] = ".vx/config-evaluations.json",
+		  BASE_NAME[] = "config-evaluations.json";
 
 static const char *hex_of(struct vx_sha256 *c, struct vx_arena *a)
 {
@@ -90,17 +92,24 @@ static const char *all_env_digest(struct vx_arena *a)
 	return hex_of(&c, a);
 }
 
-/* Everything that must be the same before any fact is looked at. */
-static const char *identity(struct vx_strs files, const char *runtime, struct vx_arena *a)
+/* Everything that must be the same before any fact is looked at, bound to the secret of this .vx.
+ * NULL: there is none. */
+static const char *identity(struct vx_strs files, const char *runtime,
+	const struct vx_digest *secret, struct vx_arena *a)
 {
 	struct vx_sha256 c;
+	struct vx_digest d;
+	char *hex = vx_arena_alloc(a, VX_DIGEST_HEX);
 
 	vx_sha256_init(&c);
 	vx_sha256_add(&c, vx_js_driver, strlen(vx_js_driver) + 1);
 	vx_sha256_add(&c, runtime, strlen(runtime) + 1);
 	for (uint32_t i = 0; i < files.n; i++)
 		vx_sha256_add(&c, files.v[i], strlen(files.v[i]) + 1);
-	return hex_of(&c, a);
+	vx_sha256_done(&c, &d);
+	vx_hmac_sha256(secret, sizeof *secret, &d, sizeof d, &d);
+	vx_hex(d.b, sizeof d.b, hex);
+	return hex;
 }
 
 static bool facts_hold(const struct vx_json *v, const struct vx_base_dir *root, struct vx_arena *a)
@@ -128,12 +137,17 @@ int js_memory_get(const struct vx_workspace *ws, struct vx_strs files, const cha
 	struct vx_base_dir root = {vx_open(AT_FDCWD, ws->root, O_PATH | O_DIRECTORY, 0), ws->root};
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
 	struct vx_json *v = NULL;
+	struct vx_digest secret;
+	VX_CLEANUP_FD int own = root.fd < 0 ? root.fd : vx_state_dir(root.fd, false);
+	VX_CLEANUP_FD int fd = own < 0 || vx_state_key(own, false, &secret) < 0
+				       ? -1
+				       : vx_state_open(own, BASE_NAME, O_RDONLY, 0);
 	int found = 0;
 
-	if (root.fd >= 0 && vx_read_file(root.fd, FILE_NAME, &b) == 0 &&
+	if (fd >= 0 && vx_read_file_fd(fd, &b) == 0 &&
 		vx_json_parse(vx_buf_str(&b), b.len, 0, FILE_NAME, &v, NULL) == 0)
 		found = vx_streq(vx_json_str(vx_json_get(v, "identity")),
-				identity(files, runtime, a)) &&
+				identity(files, runtime, &secret, a)) &&
 			facts_hold(v, &root, a);
 	vx_buf_free(&b);
 	vx_close(root.fd);
@@ -188,11 +202,14 @@ void js_memory_put(const struct vx_workspace *ws, struct vx_strs files, const ch
 	const struct vx_json *read = vx_json_get(answer, "read"), *names = vx_json_get(read, "env"),
 			     *list = vx_json_get(read, "paths");
 	struct vx_buf b = VX_BUF(VX_MAX_CONFIG_BYTES);
+	struct vx_digest secret;
+	VX_CLEANUP_FD int own = root.fd < 0 ? root.fd : vx_state_dir(root.fd, false);
 
-	if (root.fd >= 0 && vx_json_bool(vx_json_get(read, "keep"))) {
+	if (own >= 0 && vx_json_bool(vx_json_get(read, "keep")) &&
+		vx_state_key(own, true, &secret) == 0) {
 		struct vx_json *v = vx_json_object(), *env = vx_json_object(),
 			       *paths = vx_json_object();
-		vx_json_set(v, "identity", vx_json_new_str(identity(files, runtime, a)));
+		vx_json_set(v, "identity", vx_json_new_str(identity(files, runtime, &secret, a)));
 		if (vx_json_bool(vx_json_get(read, "allEnv")))
 			vx_json_set(v, "allEnv", vx_json_new_str(all_env_digest(a)));
 		for (size_t i = 0; i < vx_json_len(names); i++)
@@ -207,7 +224,7 @@ void js_memory_put(const struct vx_workspace *ws, struct vx_strs files, const ch
 		/* A configuration may have put a secret of the environment into what it says: that
 		 * is evaluated in every run rather than written down. */
 		if (whole && !b.overflow && !vx_secrets_in(b.data, b.len))
-			(void)vx_write_file_atomic(root.fd, FILE_NAME, b.data, b.len, 0600);
+			(void)vx_write_file_atomic(own, BASE_NAME, b.data, b.len, 0600);
 	}
 	vx_buf_free(&b);
 	vx_close(root.fd);

@@ -9,6 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a repository brings where vx keeps its own would be believed: results above all. */
+static int refuse_tracked(struct vx_keyer *k, struct vx_err *err)
+{
+	const char *dirs[] = {".vx", k->cache_rel};
+	for (int i = 0; i < 2; i++) {
+		if (!dirs[i] || (i && vx_path_within(dirs[i], ".vx")))
+			continue;
+		int r = vx_source_tracks_below(k->src, dirs[i], err);
+		if (r < 0)
+			return r;
+		if (!r)
+			continue;
+		vx_err_set(err, -EEXIST,
+			"git tracks files in %s/%s, where vx keeps its own: what a repository brings there is not believed",
+			k->ws->root, dirs[i]);
+		vx_err_fix(err, "run `git rm -r --cached %s`, then remove the directory", dirs[i]);
+		return -EEXIST;
+	}
+	return 0;
+}
+
 int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 	const struct vx_keyer_opts *o, struct vx_keyer **ret, struct vx_err *err)
 {
@@ -36,6 +57,8 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 		       : vx_source_open(ws->root, k->o.threads, o->memory, &k->src, err);
 	if (r == 0)
 		r = vx_source_list(k->src, "", &k->a, &k->table, err);
+	if (r == 0)
+		r = refuse_tracked(k, err);
 	if (r == 0)
 		r = vx_key_fixed_read(k, err);
 	if (r < 0) {

@@ -16,6 +16,7 @@
 #include "vx/key.h"
 #include "vx/limits.h"
 #include "vx/point.h"
+#include "vx/state.h"
 #include "vx/secret.h"
 
 #include <errno.h>
@@ -41,7 +42,8 @@ struct vx_snapshot {
 	struct vx_arena a;
 	const char *root;
 	struct vx_digest build, asked;
-	int fd; /* of the file found; -1 none */
+	struct vx_digest bound; /* `asked`, by the secret that was there when it was opened */
+	int fd;                 /* of the file found; -1 none */
 	struct header h;
 	char *facts_raw;
 	struct vx_image im; /* of what was taken, or of what is being kept */
@@ -75,7 +77,7 @@ static bool open_file(struct vx_snapshot *s)
 	if (vx_read_full(s->fd, &s->h, sizeof s->h) != (ssize_t)sizeof s->h || s->h.magic != MAGIC)
 		return false;
 	if (memcmp(&s->h.build, &s->build, sizeof s->build) != 0 ||
-		memcmp(&s->h.asked, &s->asked, sizeof s->asked) != 0)
+		memcmp(&s->h.asked, &s->bound, sizeof s->bound) != 0)
 		return false;
 	if (s->h.facts_bytes > MAX_FACTS_BYTES || s->h.image_bytes > VX_MAX_IMAGE_BYTES ||
 		!s->h.n_facts || s->h.n_facts > s->h.facts_bytes / sizeof(struct vx_fact) ||
@@ -103,7 +105,8 @@ struct vx_snapshot *vx_snapshot_open(const char *root, struct vx_strs asked)
 	if (s->off)
 		return s;
 	vx_question_of(root, asked, &s->asked);
-	if (!open_file(s)) {
+	s->bound = s->asked;
+	if (vx_state_bind(root, false, &s->bound) < 0 || !open_file(s)) {
 		s->fd = vx_close(s->fd);
 		free(s->facts_raw);
 		s->facts_raw = NULL;
@@ -373,7 +376,8 @@ int vx_snapshot_keep(struct vx_snapshot *s, const struct vx_seed *seed)
 	struct header h = {.magic = MAGIC, .build = s->build, .asked = s->asked};
 	struct vx_image im = s->im;
 	int r = 0;
-	if (!vx_snapshot_keeps(s) || (s->taken && !vx_snapshot_seed(s)) || outdated(s))
+	if (!vx_snapshot_keeps(s) || (s->taken && !vx_snapshot_seed(s)) || outdated(s) ||
+		vx_state_bind(s->root, true, &h.asked) < 0)
 		return 0;
 	/* the plan is in the image already and its facts were proven: the seed alone is new */
 	if (s->taken) {

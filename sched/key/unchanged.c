@@ -9,6 +9,7 @@
 #include "vx/fd.h"
 #include "vx/key.h"
 #include "vx/limits.h"
+#include "vx/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +65,7 @@ static bool map_file(struct vx_unchanged *u)
 	u->map_bytes = (uint64_t)st.st_size;
 	const struct kept_head *h = p;
 	return h->magic == UNCHANGED_MAGIC && memcmp(&h->build, &u->build, sizeof u->build) == 0 &&
-	       memcmp(&h->asked, &u->asked, sizeof u->asked) == 0 && sane(u) &&
+	       memcmp(&h->asked, &u->bound, sizeof u->bound) == 0 && sane(u) &&
 	       strcmp(text_of(u, h->root_at), u->root) == 0;
 }
 
@@ -89,7 +90,8 @@ struct vx_unchanged *vx_unchanged_open(const char *root, struct vx_strs asked)
 	if (u->off)
 		return u;
 	vx_question_of(root, asked, &u->asked);
-	if (!map_file(u)) {
+	u->bound = u->asked;
+	if (vx_state_bind(root, false, &u->bound) < 0 || !map_file(u)) {
 		unmap(u);
 		return u;
 	}

@@ -50,7 +50,8 @@ struct vx_unchanged {
 	const char *root;
 	bool off;
 	struct vx_digest build, asked;
-	uint64_t started_ns; /* wall time in front of the run */
+	struct vx_digest bound; /* `asked`, by the secret that was there when it was opened */
+	uint64_t started_ns;    /* wall time in front of the run */
 	/* found */
 	const char *map;
 	uint64_t map_bytes;

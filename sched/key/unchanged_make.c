@@ -7,6 +7,7 @@
 #include "vx/clock.h"
 #include "vx/fd.h"
 #include "vx/path.h"
+#include "vx/state.h"
 #include "vx/secret.h"
 
 #include <errno.h>
@@ -259,13 +260,15 @@ int vx_unchanged_keep(struct vx_unchanged *u, const struct vx_unchanged_answer *
 {
 	finish_absences(u);
 	arrange(u);
-	if (u->broken || u->facts.overflow || !u->n_dirs)
+	struct vx_digest asked = u->asked;
+	if (u->broken || u->facts.overflow || !u->n_dirs ||
+		vx_state_bind(u->root, true, &asked) < 0)
 		return 0;
 	struct vx_buf out = VX_BUF(VX_UNCHANGED_MAX_BYTES),
 		      text = VX_BUF((uint64_t)UINT32_MAX >> 1);
 	struct kept_head h = {.magic = UNCHANGED_MAGIC,
 		.build = u->build,
-		.asked = u->asked,
+		.asked = asked,
 		.env = u->env_digest,
 		.made_ns = u->started_ns};
 	h.dev = u->dev;

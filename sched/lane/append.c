@@ -20,7 +20,7 @@ static bool holds(struct vx_hand *h, const struct vx_place *at, const void *p, s
 	if (at->bytes != n)
 		return false;
 	vx_segment_path(at->segment, path);
-	int fd = vx_io_open_at(
+	int fd = vx_io_open_beneath(
 		h->io, h->l->o.store->dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
@@ -67,14 +67,14 @@ static int try_segment(struct vx_hand *h, uint64_t segment, int flags, uint64_t 
 	char path[VX_SEGMENT_PATH];
 	struct stat st;
 	vx_segment_path(segment, path);
-	int fd = vx_io_open_at(
+	int fd = vx_io_open_beneath(
 		h->io, s->dir_fd, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | flags, 0666);
 	if (fd < 0)
 		return fd;
 	VX_POINT("save.segment_opened");
 	/* A prune may have removed it before it was locked. */
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		st.st_nlink && (uint64_t)st.st_size < VX_SEGMENT_BYTES &&
+		st.st_nlink == 1 && (uint64_t)st.st_size < VX_SEGMENT_BYTES &&
 		(!st.st_size || (uint64_t)st.st_size + n <= most_bytes()) &&
 		is_complete(s, segment, (uint64_t)st.st_size, end)) {
 		use(s, fd, segment, (uint64_t)st.st_size);

@@ -60,7 +60,8 @@ static int read_log_file(struct vx_hand *h, const struct vx_row *row, void **ret
 	vx_artifact_path(&row->log_digest, VX_SUFFIX_LOG, path);
 	if (row->log_file_bytes > VX_LOG_MAX_BYTES)
 		return -EBADMSG;
-	int fd = vx_io_open_at(h->io, h->l->o.store->a_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+	int fd = vx_io_open_beneath(
+		h->io, h->l->o.store->a_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0)
 		return fd;
 	struct vx_digest d;

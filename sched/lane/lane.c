@@ -246,6 +246,8 @@ static void work(struct vx_hand *h, struct vx_job *jobs)
 static void end_hand(struct vx_hand *h)
 {
 	vx_stage_drop(h);
+	vx_close(h->stages_fd);
+	vx_close(h->journals_fd);
 	vx_io_free(h->io);
 	vx_zip_free(h->zip);
 	vx_unzip_free(h->unzip);
@@ -263,7 +265,9 @@ static void *hand_main(void *arg)
 		.back = q == &l->back,
 		.tar = VX_BUF(SIZE_MAX / 2),
 		.packed = VX_BUF(SIZE_MAX / 2),
-		.stage_fd = -1};
+		.stage_fd = -1,
+		.stages_fd = -1,
+		.journals_fd = -1};
 	char name[sizeof l->io_name];
 	h.io = h.back                            ? l->new_io(l->io_arg, name, sizeof name)
 	       : l->new_io == vx_lane_default_io ? vx_io_blocking_new()
@@ -369,7 +373,9 @@ static void set_to_work(struct vx_lane *l, struct vx_queue *q)
 		.io = vx_io_blocking_new(),
 		.tar = VX_BUF(SIZE_MAX / 2),
 		.packed = VX_BUF(SIZE_MAX / 2),
-		.stage_fd = -1};
+		.stage_fd = -1,
+		.stages_fd = -1,
+		.journals_fd = -1};
 	while (here) {
 		struct vx_job *next = here->next;
 		here->next = NULL;

@@ -129,7 +129,12 @@ struct vx_hand {
 	uint64_t held_ns;          /* when the first of `held` was held back */
 	/* the directory below .vx/stage that this thread's restores use one after the other, */
 	char stage[48];
-	int stage_fd; /* empty between them; -1 none yet */
+	int stage_fd;               /* empty between them; -1 none yet */
+	int stages_fd, journals_fd; /* .vx/stage and .vx/journal; -1 not yet asked for */
+	/* the secret of .vx, by which journals are bound: 0 not yet asked for, 1 there, else -errno
+	 */
+	struct vx_digest secret;
+	int secret_r;
 };
 
 enum vx_job_kind { JOB_CLEAN, JOB_RESTORE, JOB_SAVE };
@@ -333,10 +338,20 @@ void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, c
 /* Does all of them in order. `again`: after a crash; what is done already is passed over. */
 int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_plan_ops *p,
 	bool again, struct vx_fail *f);
-/* Writes the journal of a stage directory: .vx/journal/<stage>. */
-int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p,
-	struct vx_fail *f);
-void vx_journal_done(struct vx_io *io, int root_fd, const char *stage);
+/* The journal of a stage directory is .vx/journal/<stage>, bound to the secret of .vx. */
+struct vx_journal {
+	struct vx_io *io;
+	int stages_fd, journals_fd; /* where it is written, and where it is renamed to */
+	const struct vx_digest *secret;
+	const char *stage;
+};
+int vx_journal_write(const struct vx_journal *j, const struct vx_plan_ops *p, struct vx_fail *f);
+void vx_journal_done(const struct vx_journal *j);
+void vx_journal_seal(
+	const struct vx_digest *secret, const void *p, size_t n, struct vx_digest *ret);
+/* The journal of this thread's stage; 1: there is none, since there is no secret (the next run
+ * finds by itself what a crash left half done). */
+int vx_stage_journal(struct vx_hand *h, struct vx_journal *ret, struct vx_fail *f);
 int vx_ops_remove(struct vx_io *io, int root_fd, const char *path, int flags, struct vx_fail *f);
 
 /* What restoring ends with, for check.c. */

@@ -46,20 +46,19 @@ static int make_tmp_dir(struct vx_hand *h, struct vx_store *s, struct vx_fail *f
 {
 	for (int tries = 0; tries < 8; tries++) {
 		uint64_t id;
-		char path[48];
 		struct stat st;
 		if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
 			id = (uint64_t)(uintptr_t)h ^ vx_fs_now_ns();
 		snprintf(s->tmp_name, sizeof s->tmp_name, "%016llx", (unsigned long long)id);
-		snprintf(path, sizeof path, "tmp/%s", s->tmp_name);
 		struct vx_io_step mk = {
-			.op = VX_IO_MKDIR, .dirfd = s->dir_fd, .path = path, .mode = 0777};
+			.op = VX_IO_MKDIR, .dirfd = s->tmps_fd, .path = s->tmp_name, .mode = 0777};
 		int64_t r = vx_io_one(h->io, &mk);
 		if (r < 0 && r != -EEXIST)
 			return vx_fail_set(f, (int)r, "mkdir",
 				"a directory for temporary files in the cache could not be made");
 		VX_POINT("tmp.made");
-		int fd = vx_io_open_at(h->io, s->dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
+		int fd = vx_io_open_at(
+			h->io, s->tmps_fd, s->tmp_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 		if (fd == -ENOENT)
 			continue; /* swept before it was locked */
 		if (fd < 0)
@@ -92,21 +91,24 @@ static void unlink_tmp(struct vx_hand *h, const char *name)
 static int rename_in(struct vx_hand *h, const char *tmp, const char *path, struct vx_fail *f)
 {
 	struct vx_store *s = h->l->o.store;
-	struct vx_io_step mv = {.op = VX_IO_RENAME,
-		.dirfd = s->tmp_fd,
-		.path = tmp,
-		.dirfd2 = s->a_fd,
-		.path2 = path};
-	int64_t r = vx_io_one(h->io, &mv);
-	if (r == -ENOENT) {
+	const char *name;
+	int64_t r = 0;
+	int to = vx_artifact_dir(s, path, &name);
+	if (to == -ENOENT) {
 		char dir[3] = {path[0], path[1], '\0'};
 		struct vx_io_step mk = {
 			.op = VX_IO_MKDIR, .dirfd = s->a_fd, .path = dir, .mode = 0777};
 		r = vx_io_one(h->io, &mk);
 		VX_POINT("save.dir_made");
-		if (r == 0 || r == -EEXIST)
-			r = vx_io_one(h->io, &mv);
+		r = r == -EEXIST ? 0 : r;
+		if (r == 0)
+			to = vx_artifact_dir(s, path, &name);
 	}
+	struct vx_io_step mv = {
+		.op = VX_IO_RENAME, .dirfd = s->tmp_fd, .path = tmp, .dirfd2 = to, .path2 = name};
+	if (r == 0)
+		r = to < 0 ? to : vx_io_one(h->io, &mv);
+	vx_close(to);
 	return r < 0 ? vx_fail_set(f, (int)r, "rename",
 			       "an artifact could not be put in its place in the cache")
 		     : 0;
@@ -120,7 +122,7 @@ static bool there_already(struct vx_hand *h, const char *path, const void *p, si
 	if (vx_io_stat_at(h->io, a_fd, path, &st) < 0 || !S_ISREG(st.st_mode) ||
 		(uint64_t)st.st_size != n)
 		return false;
-	int fd = vx_io_open_at(h->io, a_fd, path, O_RDONLY | O_NOFOLLOW, 0);
+	int fd = vx_io_open_beneath(h->io, a_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
 	uint8_t *copy = vx_xmalloc(n);

@@ -269,9 +269,9 @@ int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_pl
 
 /* ---- the journal ---- */
 
-/* One line per operation, its strings NUL-terminated since names may hold newlines, and a digest of
- * it all at the end. */
-static void encode(const struct vx_plan_ops *p, struct vx_buf *b)
+/* One line per operation, its strings NUL-terminated since names may hold newlines, and at the end
+ * a digest of it all, keyed by the secret of this .vx: nobody else writes one that is believed. */
+static void encode(const struct vx_plan_ops *p, const struct vx_digest *secret, struct vx_buf *b)
 {
 	vx_buf_add(b, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC);
 	vx_buf_u32le(b, p->n);
@@ -283,13 +283,18 @@ static void encode(const struct vx_plan_ops *p, struct vx_buf *b)
 		vx_buf_add(b, op->stage ? op->stage : "", strlen(op->stage ? op->stage : "") + 1);
 	}
 	struct vx_digest d;
-	vx_sha256_of(b->data, b->len, &d);
+	vx_journal_seal(secret, b->data, b->len, &d);
 	vx_buf_add(b, d.b, sizeof d.b);
 }
 
-static int write_new(struct vx_io *io, int root_fd, const char *path, const struct vx_buf *b)
+void vx_journal_seal(const struct vx_digest *secret, const void *p, size_t n, struct vx_digest *ret)
 {
-	int fd = vx_io_open_at(io, root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	vx_hmac_sha256(secret, sizeof *secret, p, n, ret);
+}
+
+static int write_new(struct vx_io *io, int dir_fd, const char *name, const struct vx_buf *b)
+{
+	int fd = vx_io_open_at(io, dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return fd;
 	int r = vx_io_write_at(io, fd, b->data, b->len, 0);
@@ -297,34 +302,25 @@ static int write_new(struct vx_io *io, int root_fd, const char *path, const stru
 	return r;
 }
 
-int vx_journal_write(struct vx_io *io, int root_fd, const char *stage, const struct vx_plan_ops *p,
-	struct vx_fail *f)
+int vx_journal_write(const struct vx_journal *j, const struct vx_plan_ops *p, struct vx_fail *f)
 {
-	char tmp[96], path[96];
+	char tmp[96];
 	struct vx_buf b = VX_BUF(VX_JOURNAL_MAX_BYTES);
-	snprintf(tmp, sizeof tmp, ".vx/stage/%s.journal", stage);
-	snprintf(path, sizeof path, ".vx/journal/%s", stage);
-	encode(p, &b);
-	int r = b.overflow ? -EFBIG : write_new(io, root_fd, tmp, &b);
+	snprintf(tmp, sizeof tmp, "%s.journal", j->stage);
+	encode(p, j->secret, &b);
+	int r = b.overflow ? -EFBIG : write_new(j->io, j->stages_fd, tmp, &b);
 	VX_POINT("journal.written");
 	if (r == 0)
-		r = vx_io_rename_at(io, root_fd, tmp, root_fd, path);
-	if (r == -ENOENT) {
-		r = vx_io_mkdir_at(io, root_fd, ".vx/journal", 0777);
-		if (r == 0 || r == -EEXIST)
-			r = vx_io_rename_at(io, root_fd, tmp, root_fd, path);
-	}
+		r = vx_io_rename_at(j->io, j->stages_fd, tmp, j->journals_fd, j->stage);
 	VX_POINT("journal.renamed");
 	if (r < 0)
-		vx_io_unlink_at(io, root_fd, tmp, 0);
+		vx_io_unlink_at(j->io, j->stages_fd, tmp, 0);
 	vx_buf_free(&b);
 	return r < 0 ? vx_fail_set(f, r, "journal", "the journal of a restore in .vx") : 0;
 }
 
-void vx_journal_done(struct vx_io *io, int root_fd, const char *stage)
+void vx_journal_done(const struct vx_journal *j)
 {
-	char path[96];
-	snprintf(path, sizeof path, ".vx/journal/%s", stage);
-	vx_io_unlink_at(io, root_fd, path, 0);
+	vx_io_unlink_at(j->io, j->journals_fd, j->stage, 0);
 	VX_POINT("journal.removed");
 }

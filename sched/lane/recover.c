@@ -2,14 +2,16 @@
  * dropped.
  *
  * What lies below .vx is believed no further than it is ours: its directories are entered by
- * descriptor and never through a link, a journal is a plain file that says nothing but what a
- * restore writes there, and what it places comes out of its own stage directory, by the names that
- * a stage has. Where things are placed is bounded as in any restore: beneath the root, through no
- * link, and never in .git or .vx. */
+ * descriptor and never through a link, a journal is a plain file that is bound to the secret of
+ * this .vx (a clone or an archive brings none) and says nothing but what a restore writes there,
+ * and what it places comes out of its own stage directory, by the names that a stage has. Where
+ * things are placed is bounded as in any restore: beneath the root, through no link, and never in
+ * .git or .vx. */
 #include "lane_int.h"
 
 #include "vx/err.h"
 #include "vx/fd.h"
+#include "vx/state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,14 +47,14 @@ static bool mode_ok(char kind, uint32_t mode)
 }
 
 /* Strings of the operations point into b. -EBADMSG: not whole. */
-static int decode(const struct vx_buf *b, struct vx_plan_ops *p)
+static int decode(const struct vx_buf *b, const struct vx_digest *secret, struct vx_plan_ops *p)
 {
 	struct vx_digest d;
 	size_t head = sizeof JOURNAL_MAGIC + 4;
 	if (b->len < head + sizeof d.b || memcmp(b->data, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC) != 0)
 		return -EBADMSG;
 	const char *end = b->data + b->len - sizeof d.b, *at = b->data + head;
-	vx_sha256_of(b->data, (size_t)(end - b->data), &d);
+	vx_journal_seal(secret, b->data, (size_t)(end - b->data), &d);
 	if (memcmp(d.b, end, sizeof d.b) != 0)
 		return -EBADMSG;
 	for (uint32_t n = u32le(b->data + sizeof JOURNAL_MAGIC); n; n--) {
@@ -75,6 +77,8 @@ static int decode(const struct vx_buf *b, struct vx_plan_ops *p)
 struct recovery {
 	struct vx_io *io;
 	int root_fd, vx_fd, stages_fd; /* stages_fd: .vx/stage, -1 there is none */
+	struct vx_digest secret;
+	bool has_secret;
 	struct vx_err *err;
 };
 
@@ -102,9 +106,9 @@ static int on_journal(void *arg, int dir_fd, const char *name)
 	struct vx_buf b = VX_BUF(VX_JOURNAL_MAX_BYTES);
 	struct vx_plan_ops ops = {0};
 	struct vx_fail f;
-	int r = read_journal(dir_fd, name, &b);
+	int r = k->has_secret ? read_journal(dir_fd, name, &b) : -EBADMSG;
 	if (r == 0)
-		r = decode(&b, &ops);
+		r = decode(&b, &k->secret, &ops);
 	if (r == 0) {
 		int stage_fd = k->stages_fd < 0 ? -1
 						: vx_open(k->stages_fd, name,
@@ -117,7 +121,7 @@ static int on_journal(void *arg, int dir_fd, const char *name)
 		}
 		vx_close(stage_fd);
 	} else if (r == -EBADMSG) {
-		r = 0; /* it was never made whole, so nothing was done by it */
+		r = 0; /* never made whole, so that nothing was done by it, or not ours */
 	} else {
 		vx_err_set(k->err, r, ".vx/journal/%s: %s", name, vx_strerror(r));
 	}
@@ -172,6 +176,7 @@ static int on_own(void *arg, int dir_fd, const char *name)
 	size_t n = strlen(name);
 	(void)arg;
 	if (strncmp(name, "stamp-", 6) == 0 || strncmp(name, "plan.", 5) == 0 ||
+		strncmp(name, "key.", 4) == 0 ||
 		(strncmp(name, ".vx-", 4) == 0 && n > 8 && strcmp(name + n - 4, ".tmp") == 0))
 		unlinkat(dir_fd, name, 0);
 	return 0;
@@ -200,11 +205,12 @@ int vx_lane_recover(const char *root, struct vx_err *err)
 	int root_fd = vx_open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
 	if (root_fd < 0)
 		return vx_err_set(err, root_fd, "%s: %s", root, vx_strerror(root_fd));
-	int vx_fd = vx_open(root_fd, ".vx", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int vx_fd = vx_state_dir(root_fd, false);
 	int r = 0;
 	if (vx_fd >= 0) {
 		struct recovery k = {
 			.io = vx_io_blocking_new(), .root_fd = root_fd, .vx_fd = vx_fd, .err = err};
+		k.has_secret = vx_state_key(vx_fd, false, &k.secret) == 0;
 		r = recover(&k);
 		vx_io_free(k.io);
 	}

@@ -274,7 +274,7 @@ static int open_artifact(struct restoring *r)
 		vx_segment_path(e->segment, path);
 	else
 		vx_artifact_path(&e->artifact, VX_SUFFIX_TAR, path);
-	int fd = vx_io_open_at(r->h->io, e->segment ? s->dir_fd : s->a_fd, path,
+	int fd = vx_io_open_beneath(r->h->io, e->segment ? s->dir_fd : s->a_fd, path,
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT)
 		return bad(r, "its artifact is missing");
@@ -391,15 +391,21 @@ static int replace(struct restoring *r)
 				parts[k]->v[i].stage, parts[k]->v[i].mode);
 	/* One operation is atomic by itself. */
 	bool journal = all.n > 1;
+	struct vx_journal j;
 	int k = journal ? vx_stage_open(r) : 0;
+	if (k == 0 && journal) {
+		k = vx_stage_journal(r->h, &j, r->f);
+		journal = k == 0;
+		k = k < 0 ? k : 0;
+	}
 	if (k == 0 && journal)
-		k = vx_journal_write(io, root, r->h->stage, &all, r->f);
+		k = vx_journal_write(&j, &all, r->f);
 	VX_POINT("restore.before_replace");
 	if (k == 0) {
 		k = vx_ops_apply(io, root, r->stage_fd, &all, false, r->f);
 		VX_POINT("restore.replaced");
 		if (journal)
-			vx_journal_done(io, root, r->h->stage);
+			vx_journal_done(&j);
 	}
 	free(all.v);
 	return k;

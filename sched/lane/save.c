@@ -18,8 +18,8 @@ static bool try_stamps(struct vx_hand *h)
 {
 	char name[64];
 	snprintf(name, sizeof name, ".vx/stamp-%d", (int)getpid());
-	int fd = vx_io_open_at(
-		h->io, h->l->root_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	int fd = vx_io_open_beneath(
+		h->io, h->l->root_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
 	struct timespec last = {0};

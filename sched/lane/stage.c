@@ -3,6 +3,7 @@
 #include "restore_int.h"
 
 #include "vx/fd.h"
+#include "vx/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +12,39 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A directory of .vx, made when absent and entered through no link. */
+static int own_dir(struct vx_hand *h, const char *name)
+{
+	int own = vx_state_dir(h->l->root_fd, true);
+	int fd = own < 0 ? own : vx_state_open(own, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd == -ENOENT) {
+		int k = vx_io_mkdir_at(h->io, own, name, 0777);
+		fd = k == 0 || k == -EEXIST ? vx_state_open(own, name, O_RDONLY | O_DIRECTORY, 0)
+					    : k;
+	}
+	vx_close(own);
+	return fd;
+}
+
+/* Makes this thread's directory. Somebody may have removed .vx/stage since it was opened. */
+static int make_stage(struct vx_hand *h)
+{
+	for (int tries = 0;; tries++) {
+		if (h->stages_fd < 0)
+			h->stages_fd = own_dir(h, "stage");
+		if (h->stages_fd < 0)
+			return h->stages_fd;
+		int k = vx_io_mkdir_at(h->io, h->stages_fd, h->stage, 0700);
+		if (k != -ENOENT || tries)
+			return k;
+		h->stages_fd = vx_close(h->stages_fd);
+	}
+}
+
 int vx_stage_open(struct restoring *r)
 {
 	struct vx_hand *h = r->h;
 	struct stat st;
-	char path[80];
 	if (r->stage_fd >= 0)
 		return 0;
 	if (h->stage_fd >= 0 && vx_io_stat_fd(h->io, h->stage_fd, &st) == 0 && st.st_nlink) {
@@ -25,38 +54,53 @@ int vx_stage_open(struct restoring *r)
 	vx_stage_drop(h); /* somebody has removed it */
 	snprintf(h->stage, sizeof h->stage, "%d-%llu", (int)getpid(),
 		(unsigned long long)atomic_fetch_add(&h->l->stage_seq, 1));
-	snprintf(path, sizeof path, ".vx/stage/%s", h->stage);
-	int k = vx_io_mkdir_at(h->io, h->l->root_fd, path, 0700);
-	if (k == -ENOENT) {
-		k = vx_io_mkdir_at(h->io, h->l->root_fd, ".vx", 0777);
-		if (k == 0 || k == -EEXIST)
-			k = vx_io_mkdir_at(h->io, h->l->root_fd, ".vx/stage", 0777);
-		if (k == 0 || k == -EEXIST)
-			k = vx_io_mkdir_at(h->io, h->l->root_fd, path, 0700);
-	}
+	int k = make_stage(h);
 	VX_POINT("restore.stage_made");
 	if (k < 0)
-		return vx_fail_set(r->f, k, "stage", "%s", path);
-	h->stage_fd = r->stage_fd =
-		vx_io_open_beneath(h->io, h->l->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
+		return vx_fail_set(r->f, k, "stage", ".vx/stage/%s", h->stage);
+	h->stage_fd = r->stage_fd = vx_io_open_at(
+		h->io, h->stages_fd, h->stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r->stage_fd >= 0)
 		return 0;
-	vx_fail_set(r->f, r->stage_fd, "stage", "%s", path);
-	vx_io_unlink_at(h->io, h->l->root_fd, path, AT_REMOVEDIR);
+	vx_fail_set(r->f, r->stage_fd, "stage", ".vx/stage/%s", h->stage);
+	vx_io_unlink_at(h->io, h->stages_fd, h->stage, AT_REMOVEDIR);
 	return r->stage_fd;
 }
 
 void vx_stage_drop(struct vx_hand *h)
 {
-	char path[80];
 	if (h->stage_fd < 0)
 		return;
 	vx_io_close_fd(h->io, h->stage_fd);
 	h->stage_fd = -1;
-	snprintf(path, sizeof path, ".vx/stage/%s", h->stage);
-	if (vx_io_unlink_at(h->io, h->l->root_fd, path, AT_REMOVEDIR) < 0)
-		vx_rm_rf(h->l->root_fd, path);
+	if (vx_io_unlink_at(h->io, h->stages_fd, h->stage, AT_REMOVEDIR) < 0)
+		vx_rm_rf(h->stages_fd, h->stage);
 	VX_POINT("restore.stage_dropped");
+}
+
+static int take_secret(struct vx_hand *h)
+{
+	int own = vx_state_dir(h->l->root_fd, true);
+	int r = own < 0 ? own : vx_state_key(own, true, &h->secret);
+	vx_close(own);
+	return r < 0 ? r : 1;
+}
+
+int vx_stage_journal(struct vx_hand *h, struct vx_journal *ret, struct vx_fail *f)
+{
+	struct stat st;
+	if (!h->secret_r)
+		h->secret_r = take_secret(h);
+	if (h->secret_r < 0)
+		return 1;
+	if (h->journals_fd >= 0 && (vx_io_stat_fd(h->io, h->journals_fd, &st) < 0 || !st.st_nlink))
+		h->journals_fd = vx_close(h->journals_fd);
+	if (h->journals_fd < 0)
+		h->journals_fd = own_dir(h, "journal");
+	if (h->journals_fd < 0)
+		return vx_fail_set(f, h->journals_fd, "journal", ".vx/journal");
+	*ret = (struct vx_journal){h->io, h->stages_fd, h->journals_fd, &h->secret, h->stage};
+	return 0;
 }
 
 static struct dir_place *add_place(

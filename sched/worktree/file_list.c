@@ -145,6 +145,11 @@ bool vx_source_facts(const struct vx_source *s, const struct vx_list_facts *to)
 	return s->own && vx_own_facts(s->own, to);
 }
 
+int vx_source_tracks_below(struct vx_source *s, const char *dir, struct vx_err *err)
+{
+	return s->own ? vx_own_tracks_below(s->own, dir) : vx_git_tracks_below(s, dir, err);
+}
+
 bool vx_source_tracked(const struct vx_source *s, const char *path)
 {
 	if (s->own)

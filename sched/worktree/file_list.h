@@ -67,6 +67,8 @@ struct vx_recorded {
 bool vx_source_recorded(struct vx_source *s, const char *path, struct vx_recorded *ret);
 /* Did the list find a repository whose worktree is this directory? */
 bool vx_source_has_repository(const struct vx_source *s, const char *path);
+/* Does git track a directory, or anything below it? 1, 0, -errno. */
+int vx_source_tracks_below(struct vx_source *s, const char *dir, struct vx_err *err);
 enum vx_oid_kind vx_source_kind(const struct vx_source *s);
 bool vx_source_trusts_exec(const struct vx_source *s);
 int vx_source_fd(const struct vx_source *s);          /* the root; the source's own */

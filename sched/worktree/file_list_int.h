@@ -62,6 +62,7 @@ int vx_own_ignored_embedded(
 	struct vx_source *s, const char *mount, const char *path, bool *ret, struct vx_err *err);
 bool vx_own_recorded(const struct vx_own *o, const char *path, struct vx_recorded *ret);
 bool vx_own_has_repository(const struct vx_own *o, const char *path);
+bool vx_own_tracks_below(const struct vx_own *o, const char *dir);
 bool vx_own_facts(const struct vx_own *o, const struct vx_list_facts *to);
 void vx_own_distrust(struct vx_source *s); /* once the memory is there */
 int vx_own_remember(struct vx_source *s, const struct vx_files *table);
@@ -72,5 +73,6 @@ int vx_git_list(struct vx_source *s, const char *dir, struct vx_arena *a, struct
 	struct vx_err *err);
 int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err);
 bool vx_git_recorded(const struct vx_source *s, const char *path, struct vx_recorded *ret);
+int vx_git_tracks_below(struct vx_source *s, const char *dir, struct vx_err *err);
 
 #endif

@@ -389,3 +389,18 @@ int vx_git_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_e
 	vx_arena_free(&a);
 	return r;
 }
+
+int vx_git_tracks_below(struct vx_source *s, const char *dir, struct vx_err *err)
+{
+	struct vx_arena a = {0};
+	const char *args[] = {
+		"ls-files", "-z", "--", vx_arena_printf(&a, ":(literal)%s", dir), NULL};
+	struct vx_buf out = VX_BUF(MAX_LIST_BYTES), errout = VX_BUF(64U << 10);
+	int status = 0, r = run_git(s, s->root, args, &out, &errout, &status, err);
+	if (r == 0)
+		r = status ? git_failed(s, s->root, &errout, err) : out.len != 0;
+	vx_buf_free(&out);
+	vx_buf_free(&errout);
+	vx_arena_free(&a);
+	return r;
+}

@@ -536,6 +536,19 @@ bool vx_own_has_repository(const struct vx_own *o, const char *path)
 	return false;
 }
 
+bool vx_own_tracks_below(const struct vx_own *o, const char *dir)
+{
+	struct vx_arena a = {0};
+	const struct vx_repo *r = repo_of(o, dir);
+	const char *p = repo_path(r, dir, &a), *below = vx_arena_printf(&a, "%s/", p);
+	size_t n = strlen(below);
+	uint32_t i = vx_gitindex_lower(&r->index, 0, r->index.n, below, n);
+	bool yes = vx_own_tracked(o, dir) ||
+		   (i < r->index.n && strncmp(r->index.v[i].path, below, n) == 0);
+	vx_arena_free(&a);
+	return yes;
+}
+
 int vx_own_remember(struct vx_source *s, const struct vx_files *table)
 {
 	struct vx_own *o = s->own;

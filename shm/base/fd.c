@@ -122,10 +122,14 @@ int vx_read_file(int dirfd, const char *path, struct vx_buf *b)
 	/* Non-blocking, so that a fifo in a file's place cannot hang us before it is seen for what
 	 * it is. */
 	VX_CLEANUP_FD int fd = vx_open(dirfd, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
+
+	return fd < 0 ? fd : vx_read_file_fd(fd, b);
+}
+
+int vx_read_file_fd(int fd, struct vx_buf *b)
+{
 	struct stat st;
 
-	if (fd < 0)
-		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISDIR(st.st_mode))

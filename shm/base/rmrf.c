@@ -174,7 +174,10 @@ int vx_rm_rf(int dirfd, const char *path)
 		char first = *slash;
 
 		*slash = '\0';
-		parent = vx_open(dirfd, slash == text ? "/" : text, O_PATH | O_DIRECTORY, 0);
+		parent = text[0] == '/' || dirfd == AT_FDCWD
+				 ? vx_open(dirfd, slash == text ? "/" : text, O_PATH | O_DIRECTORY,
+					   0)
+				 : vx_open_beneath(dirfd, text, O_PATH | O_DIRECTORY, 0);
 		*slash = first;
 	} else {
 		parent = vx_open(dirfd, ".", O_PATH | O_DIRECTORY, 0);

@@ -2,6 +2,9 @@
  * a hook does what another process might. */
 #include "lanetest.h"
 
+#include "vx/fd.h"
+#include "vx/state.h"
+
 #include "vx/assert.h"
 #include "vx/json.h"
 #include "vx/strs.h"
@@ -32,8 +35,8 @@ static void after(const struct vx_io_step *s)
 		vx_lane_give_up(meddle.give_up);
 		return;
 	}
-	snprintf(cmd, sizeof cmd, "cd '%s' && f=.vx/cache/v1/a/%s && { %s ; }", meddle.root,
-		s->op == VX_IO_RENAME ? s->path2 : "", meddle.command);
+	snprintf(cmd, sizeof cmd, "cd '%s' && f=.vx/cache/v1/a/[0-9a-f]*/%s && { %s ; }",
+		meddle.root, s->op == VX_IO_RENAME ? s->path2 : "", meddle.command);
 	assert_int_equal(system(cmd), 0);
 }
 
@@ -411,6 +414,7 @@ static void test_merge_recovered(void **state)
 	struct lt t;
 	struct vx_fail f = {0};
 	struct vx_plan_ops ops = {0};
+	struct vx_digest secret;
 	begin(&t);
 	lt_close(&t);
 	assert_int_equal(
@@ -424,7 +428,18 @@ static void test_merge_recovered(void **state)
 	vx_ops_add(&ops, OP_PLACE, "p/a/file", "1", 0);
 	struct vx_io *io = vx_io_blocking_new();
 	int root = vx_open(AT_FDCWD, t.root, O_RDONLY | O_DIRECTORY, 0);
-	assert_int_equal(vx_journal_write(io, root, "1-0", &ops, &f), 0);
+	int own = vx_state_dir(root, true);
+	assert_int_equal(lt_sh(&t, "mkdir -p .vx/journal"), 0);
+	struct vx_journal j = {.io = io,
+		.stages_fd = vx_open(own, "stage", O_RDONLY | O_DIRECTORY, 0),
+		.journals_fd = vx_open(own, "journal", O_RDONLY | O_DIRECTORY, 0),
+		.secret = &secret,
+		.stage = "1-0"};
+	assert_int_equal(vx_state_key(own, true, &secret), 0);
+	assert_int_equal(vx_journal_write(&j, &ops, &f), 0);
+	vx_close(j.stages_fd);
+	vx_close(j.journals_fd);
+	vx_close(own);
 	assert_int_equal(vx_lane_recover(t.root, NULL), 0);
 	assert_int_equal(
 		lt_sh(&t,

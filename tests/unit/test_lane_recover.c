@@ -4,6 +4,8 @@
 #include "lanetest.h"
 
 #include "vx/assert.h"
+#include "vx/fd.h"
+#include "vx/state.h"
 
 #include <sys/un.h>
 #include <sys/socket.h>
@@ -18,6 +20,7 @@ struct op {
 struct place {
 	char *base, *ws, *outside;
 	char *ws_before, *outside_before;
+	struct vx_digest secret; /* of ws/.vx */
 };
 
 static void put_link(const char *dir, const char *name, const char *target)
@@ -50,6 +53,9 @@ static void begin(struct place *p)
 	vxt_write(p->outside, "secret", "secret\n");
 	vxt_write(p->outside, "dir/0", "outside\n");
 	assert_int_equal(mkdir(vxt_path(p->outside, "empty"), 0777), 0);
+	int own = vx_open(AT_FDCWD, vxt_path(p->ws, ".vx"), O_RDONLY | O_DIRECTORY, 0);
+	assert_int_equal(vx_state_key(own, true, &p->secret), 0);
+	vx_close(own);
 	put_link(p->ws, "p/link", "../../outside");
 	put_link(p->ws, ".vx/stage/1-0/1/out", "../../../../../outside");
 	put_link(p->ws, ".vx/stage/1-0/2", "../../../../outside");
@@ -66,7 +72,8 @@ static void end(struct place *p)
 	vxt_rm(p->base);
 }
 
-static void encode(struct vx_buf *b, uint32_t n, const struct op *v, uint32_t n_ops)
+static void encode(
+	const struct place *p, struct vx_buf *b, uint32_t n, const struct op *v, uint32_t n_ops)
 {
 	struct vx_digest d;
 	vx_buf_add(b, "vx journal 1", 13);
@@ -77,7 +84,7 @@ static void encode(struct vx_buf *b, uint32_t n, const struct op *v, uint32_t n_
 		vx_buf_add(b, v[i].path, strlen(v[i].path) + 1);
 		vx_buf_add(b, v[i].stage, strlen(v[i].stage) + 1);
 	}
-	vx_sha256_of(b->data, b->len, &d);
+	vx_journal_seal(&p->secret, b->data, b->len, &d);
 	vx_buf_add(b, d.b, sizeof d.b);
 }
 
@@ -89,7 +96,7 @@ static void write_bytes(const struct place *p, const char *name, const void *byt
 static void journal(const struct place *p, const struct op *v, uint32_t n)
 {
 	struct vx_buf b = VX_BUF(1 << 20);
-	encode(&b, n, v, n);
+	encode(p, &b, n, v, n);
 	write_bytes(p, ".vx/journal/1-0", b.data, b.len);
 	vx_buf_free(&b);
 }
@@ -130,6 +137,43 @@ static bool holds(const struct place *p, const char *name, const char *text)
 		    strcmp(vx_buf_str(&b), text) == 0;
 	vx_buf_free(&b);
 	return same;
+}
+
+/* Whole ones that somebody else has written: a clone or an archive brings no secret that counts,
+ * not even with the file that held it. */
+static void test_not_ours(void **state)
+{
+	(void)state;
+	struct place p;
+	struct vx_buf key = VX_BUF(4096);
+	begin(&p);
+	memset(&p.secret, 0, sizeof p.secret);
+	journal(&p, good, VX_ARRAY_LEN(good));
+	nothing_done(&p, "by another secret");
+	end(&p);
+
+	begin(&p);
+	assert_int_equal(vx_read_file(AT_FDCWD, vxt_path(p.ws, ".vx/key"), &key), 0);
+	assert_int_equal(unlink(vxt_path(p.ws, ".vx/key")), 0);
+	write_bytes(&p, ".vx/other", "", 0); /* takes the inode, should it be given out again */
+	write_bytes(&p, ".vx/key", key.data, key.len);
+	journal(&p, good, VX_ARRAY_LEN(good));
+	nothing_done(&p, "with a copy of the key");
+	end(&p);
+
+	begin(&p);
+	assert_int_equal(unlink(vxt_path(p.ws, ".vx/key")), 0);
+	journal(&p, good, VX_ARRAY_LEN(good));
+	nothing_done(&p, "without a key");
+	end(&p);
+
+	begin(&p); /* the key itself is a link to one that would do elsewhere */
+	assert_int_equal(rename(vxt_path(p.ws, ".vx/key"), vxt_path(p.ws, ".vx/real")), 0);
+	put_link(p.ws, ".vx/key", "real");
+	journal(&p, good, VX_ARRAY_LEN(good));
+	nothing_done(&p, "with a link to the key");
+	end(&p);
+	vx_buf_free(&key);
 }
 
 /* That the journals of this test are journals at all. */
@@ -234,8 +278,8 @@ static void test_damaged(void **state)
 	(void)state;
 	struct place p;
 	struct vx_buf b = VX_BUF(1 << 20);
-	encode(&b, VX_ARRAY_LEN(good), good, VX_ARRAY_LEN(good));
 	begin(&p);
+	encode(&p, &b, VX_ARRAY_LEN(good), good, VX_ARRAY_LEN(good));
 	for (size_t n = 0; n < b.len; n++) {
 		write_bytes(&p, ".vx/journal/1-0", b.data, n);
 		vxt_write(p.ws, ".vx/stage/1-0/0", "new\n");
@@ -255,7 +299,7 @@ static void test_damaged(void **state)
 		0, 1, VX_ARRAY_LEN(good) - 1, VX_ARRAY_LEN(good) + 1, 0x7fffffff, UINT32_MAX};
 	for (size_t i = 0; i < VX_ARRAY_LEN(counts); i++) {
 		vx_buf_clear(&b);
-		encode(&b, counts[i], good, VX_ARRAY_LEN(good));
+		encode(&p, &b, counts[i], good, VX_ARRAY_LEN(good));
 		write_bytes(&p, ".vx/journal/1-0", b.data, b.len);
 		vxt_write(p.ws, ".vx/stage/1-0/0", "new\n");
 		nothing_done(&p, "another number");
@@ -268,7 +312,7 @@ static void test_damaged(void **state)
 static void journal_outside(struct place *p, const char *name)
 {
 	struct vx_buf b = VX_BUF(1 << 20);
-	encode(&b, VX_ARRAY_LEN(good), good, VX_ARRAY_LEN(good));
+	encode(p, &b, VX_ARRAY_LEN(good), good, VX_ARRAY_LEN(good));
 	assert_int_equal(
 		vx_write_file_atomic(AT_FDCWD, vxt_path(p->outside, name), b.data, b.len, 0600), 0);
 	vx_buf_free(&b);
@@ -368,6 +412,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_not_ours),
 		cmocka_unit_test(test_stage_names),
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_odd_operations),

@@ -492,7 +492,7 @@ static void test_no_segment(void **state)
 	(void)state;
 	static const char *const how[] = {"rm $f && mkfifo $f", "rm $f && mkdir $f",
 		"mv $f x && ln -s ../../../../x $f", "truncate -s 1T $f", ": >$f", "chmod 0 $f",
-		"rm -r $d", "mv $d x && ln -s ../../../x $d"};
+		"rm -r $d"};
 	alarm(60);
 	for (size_t i = 0; i < VX_ARRAY_LEN(how); i++) {
 		struct world w;
@@ -505,7 +505,7 @@ static void test_no_segment(void **state)
 		assert_int_equal(lt_sh(&w.t, cmd), 0);
 		lt_open(&w.t);
 		save(&w, "b", 3000);
-		assert_true(i == 5 || i == 7 || entry(&w, "b").segment != a.segment);
+		assert_true(i == 5 || entry(&w, "b").segment != a.segment);
 		assert_restores(&w, "b");
 		if (has(&w, "a") && (i != 5 || geteuid() == 0)) /* root reads it all the same */
 			assert_restores(&w, "a");

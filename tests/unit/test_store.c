@@ -577,7 +577,7 @@ static void test_lock(void **state)
 	assert_int_equal(vx_rm_rf(AT_FDCWD, vxt_path(dir, ".vx")), 0);
 	assert_int_equal(symlink("/tmp", vxt_path(dir, ".vx")), 0);
 	assert_true(vx_workspace_lock(dir, -1, NULL, NULL, &fd, &err) < 0);
-	assert_non_null(strstr(err.what, ".vx is not a directory"));
+	assert_non_null(strstr(err.what, ".vx is a symbolic link"));
 	for (int i = 0; i < 2; i++) {
 		close(ready[i]);
 		close(cancel[i]);

@@ -6,8 +6,10 @@
 #include "vx/buf.h"
 #include "vx/err.h"
 #include "vx/fd.h"
+#include "vx/hash.h"
 #include "vx/limits.h"
 #include "vx/path.h"
+#include "vx/state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RECORD_HEAD "vx-sweep 1\n"
+#define RECORD_HEAD "vx-sweep 2\n"
 #define RECORD_BYTES (16U << 20)
 
 /* The mark of an untouched placeholder file: a time that no clock of ours has shown. */
@@ -82,21 +84,52 @@ static bool sweep_one(int root_fd, const char *path, bool is_dir)
 	return gone;
 }
 
+/* Opens the directory of records, and the one around it, through no link; makes them when asked
+ * to. `head` gets how a record of ours begins: with what only who can read .vx/key knows. */
+static int open_records(int root_fd, const char *record_dir, bool make, struct vx_buf *head)
+{
+	char own_path[VX_MAX_PATH];
+	const char *name;
+	struct vx_digest d;
+	char hex[VX_DIGEST_HEX];
+
+	snprintf(own_path, sizeof own_path, "%s", record_dir + 1);
+	char *slash = strrchr(own_path, '/');
+	if (!slash)
+		return -EINVAL;
+	*slash = '\0';
+	name = slash + 1;
+
+	int own = vx_open_beneath(root_fd, own_path, O_RDONLY | O_DIRECTORY, 0);
+	if (own == -ENOENT && make && (own = vx_mkdir_p(root_fd, own_path, 0777)) == 0)
+		own = vx_open_beneath(root_fd, own_path, O_RDONLY | O_DIRECTORY, 0);
+	if (own < 0)
+		return own;
+	int r = make && mkdirat(own, name, 0777) < 0 && errno != EEXIST ? -errno : 0;
+	if (r == 0)
+		r = vx_open_beneath(own, name, O_RDONLY | O_DIRECTORY, 0);
+	if (r >= 0 && vx_state_key(own, make, &d) == 0) {
+		vx_hmac_sha256(&d, sizeof d, RECORD_HEAD, strlen(RECORD_HEAD), &d);
+		vx_hex(d.b, sizeof d.b, hex);
+		vx_buf_printf(head, "%s%s\n", RECORD_HEAD, hex);
+	}
+	vx_close(own);
+	return r;
+}
+
 static int open_record(struct place_set *p, const char *record_dir, struct vx_err *err)
 {
 	struct vx_buf b = VX_BUF(RECORD_BYTES);
 	static unsigned serial;
-	int r = vx_mkdir_p(p->root_fd, record_dir + 1, 0777);
+	int r = p->dir_fd = open_records(p->root_fd, record_dir, true, &b);
 
-	if (r == 0)
-		r = p->dir_fd =
-			vx_open_beneath(p->root_fd, record_dir + 1, O_RDONLY | O_DIRECTORY, 0);
 	snprintf(p->record, sizeof p->record, "%ld-%u", (long)getpid(), serial++);
 	if (r >= 0)
 		r = p->record_fd = vx_open(p->dir_fd, p->record, O_CREAT | O_EXCL | O_WRONLY, 0600);
 	if (r >= 0 && flock(p->record_fd, LOCK_EX | LOCK_NB) < 0)
 		r = -errno;
-	vx_buf_adds(&b, RECORD_HEAD);
+	if (!b.len) /* no secret can be had here: what a kill leaves stays where it is */
+		vx_buf_adds(&b, RECORD_HEAD);
 	for (uint32_t i = 0; i < p->n; i++) {
 		vx_buf_addc(&b, p->v[i].is_dir ? 'd' : 'f');
 		vx_buf_add(&b, p->v[i].path, strlen(p->v[i].path) + 1);
@@ -153,19 +186,19 @@ void place_sweep(struct place_set *p, struct vx_buf *untouched)
 	*p = PLACE_SET_INIT;
 }
 
-/* True when the file is a record, perhaps one that was never filled: it may go. */
-static bool sweep_record(int root_fd, int fd)
+/* True when the file is a record of ours, perhaps one that was never filled: it may go. */
+static bool sweep_record(int root_fd, int fd, const struct vx_buf *want)
 {
 	struct vx_buf b = VX_BUF(RECORD_BYTES);
-	size_t head = strlen(RECORD_HEAD), n = 0;
+	size_t head = want->len, n = 0;
 	char text[4096];
 	ssize_t got;
 
 	while ((got = vx_read(fd, text, sizeof text)) > 0)
 		vx_buf_add(&b, text, (size_t)got);
 	const char *s = vx_buf_str(&b);
-	bool ours = got == 0 &&
-		    (b.len == 0 || (!b.overflow && b.len >= head && !memcmp(s, RECORD_HEAD, head)));
+	bool ours = got == 0 && (b.len == 0 || (!b.overflow && head && b.len >= head &&
+						       !memcmp(s, want->data, head)));
 	if (ours && b.len > head) {
 		const char **item = vx_xcalloc(b.len, sizeof *item);
 		for (size_t i = head; i < b.len && memchr(s + i, 0, b.len - i);
@@ -182,8 +215,9 @@ static bool sweep_record(int root_fd, int fd)
 
 int vx_box_sweep_records(const char *record_dir)
 {
-	int fd, dir = vx_open(AT_FDCWD, record_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0),
-		root = vx_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
+	struct vx_buf head = VX_BUF(4096);
+	int fd, root = vx_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0),
+		dir = root < 0 ? root : open_records(root, record_dir, false, &head);
 	struct dirent *e;
 	DIR *d = dir < 0 ? NULL : fdopendir(dir);
 
@@ -194,17 +228,19 @@ int vx_box_sweep_records(const char *record_dir)
 		else
 			vx_close(dir);
 		vx_close(root);
+		vx_buf_free(&head);
 		return r == -ENOENT ? 0 : r;
 	}
 	while ((e = readdir(d))) {
 		if (e->d_name[0] == '.')
 			continue;
 		fd = vx_open(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && sweep_record(root, fd))
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && sweep_record(root, fd, &head))
 			unlinkat(dirfd(d), e->d_name, 0);
 		vx_close(fd);
 	}
 	closedir(d);
 	vx_close(root);
+	vx_buf_free(&head);
 	return 0;
 }

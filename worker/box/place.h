@@ -6,7 +6,8 @@
  * finds a record that nobody locks sweeps it. Every path is opened below `root_fd` without
  * following links.
  *
- * A record: "vx-sweep 1\n", then per item 'f' or 'd', the absolute path, NUL; in order of
+ * A record: "vx-sweep 2\n", a line by which it is told to be ours (bound to .vx/key: any other one
+ * leads to nothing), then per item 'f' or 'd', the absolute path, NUL; in order of
  * creation. */
 #ifndef VX_BOX_PLACE_H
 #define VX_BOX_PLACE_H
