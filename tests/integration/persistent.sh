@@ -48,13 +48,13 @@ vx run client#test
 is 'exit 0 before ready fails too' "$rc $(ran)" '1 '
 
 servers "echo hello; sleep 93.$$" '{ "readyWhen": "never" }'
-sed -i 's/"persistent"/"timeout": 400, "persistent"/' p/server/vx.json
+sed -i 's/"persistent"/"timeout": 4000, "persistent"/' p/server/vx.json
 vx run client#test
 is 'readiness has a time limit' "$rc $(ran)" '1 '
 ok 'the server is gone' none_called "sleep 93.$$"
 
-servers "echo up; sleep 0.4; exit 5" '{ "readyWhen": "up" }'
-sed -i 's/sleep 0.1/sleep 1.2/' p/client/vx.json
+servers "echo \$\$ >$W/server.pid; echo up; until [ -e $W/client ]; do sleep 0.02; done; exit 5" '{ "readyWhen": "up" }'
+sed -i "s|sleep 0.1|: >$W/client; while kill -0 \$(cat $W/server.pid) 2>/dev/null; do sleep 0.02; done; sleep 0.1|" p/client/vx.json
 vx run client#test
 is 'exit after ready fails the run' "$rc" 1
 like 'and names it' "$out$err" 'server#serve.*exit 5|exit 5.*server#serve'
@@ -73,7 +73,7 @@ rm -f "$W/up"
 "$VX" run server#serve >"$W/out" 2>&1 &
 pid=$!
 wait_for test -e "$W/up"
-sleep 0.5
+wait_for grep -q up "$W/out"
 ok 'a requested server keeps the run' kill -0 $pid
 kill -TERM $pid
 wait $pid
