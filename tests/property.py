@@ -164,7 +164,7 @@ def tree(root, names):
                 out[key] = os.readlink(path)
             elif stat.S_ISREG(st.st_mode):
                 with open(path, "rb") as f:
-                    out[key] = (oct(st.st_mode), hashlib.sha256(f.read()).hexdigest(), st.st_mtime_ns if st.st_mtime < 1e9 else 0)
+                    out[key] = (oct(st.st_mode), hashlib.sha256(f.read()).hexdigest())
             elif key != b"out":
                 out[key] = oct(st.st_mode)
     return out

@@ -54,6 +54,9 @@ tree() {
 	(cd "$1" && find . -mindepth 1 \( -type f -printf '%P f %m %T@ ' -exec sh -c 'sha256sum <"$1"' _ {} \; \) -o -type l -printf '%P l %T@ %l\n' -o -type d -printf '%P d %m\n' | sort)
 }
 
+# timeless: a tree without its times, which a restore does not give back
+timeless() { LC_ALL=C sed -E 's/ [0-9]+\.[0-9]{10} / /'; }
+
 # ---- processes ----
 # below PID: every process below it, by parent
 below() {

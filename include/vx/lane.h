@@ -5,7 +5,8 @@
  *
  *   vx_lane_clean    removes a task's declared outputs before an attempt               -> CLEANED
  *   vx_lane_restore  is every output in place? else verify, stage, replace: the tree ends
- *                    bit-identical to the entry
+ *                    as the entry has it: what changes gets the time of the restore (in the order
+ *                    that was saved), what is right already keeps its own
  *                                                                                      -> RESTORED
  *                                                                                        (ok, or
  *                                                                                        the entry
@@ -84,6 +85,9 @@ struct vx_restore_req {
 	const char *id;
 	struct vx_entry entry;
 	struct vx_outputs outputs;
+	/* How many tasks are upstream of it, one behind the other. Restores side by side give times
+	 * by it: nothing looks older than what it was made from. */
+	uint32_t level;
 };
 
 enum vx_lane_kind { VX_LANE_CLEANED = 1, VX_LANE_RESTORED, VX_LANE_CAPTURED, VX_LANE_SETTLED };

@@ -26,7 +26,8 @@ int vx_workspace_need_all(const struct vx_workspace *ws, struct vx_err *err);
 /* The project whose directory holds `dir` most narrowly; VX_MAP_NONE when none does. */
 uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir);
 
-/* The enum vx_dir_files of a name; 0 for one that planning does not care about. */
+/* The one list of files that describe a project or the workspace: the enum vx_dir_files of a name, 0
+ * for any other. No output removes one of them. */
 uint32_t vx_dir_file_bit(const char *name, size_t len);
 
 /* Semantic versions, node-semver's grammar: does `version` satisfy `range`? false also for what

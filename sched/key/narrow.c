@@ -23,14 +23,7 @@ struct narrower {
 
 static bool is_config(const char *path)
 {
-	static const char *const names[] = {"package.json", "vx.json", "vx.jsonc", "vx.config.ts",
-		"vx.config.mts", "vx.config.cts", "vx.config.js", "vx.config.mjs", "vx.config.cjs",
-		"turbo.json", "turbo.jsonc"};
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strcmp(names[i], path) == 0)
-			return true;
-	return false;
+	return (vx_dir_file_bit(path, strlen(path)) & VX_HAS_TASKS) != 0;
 }
 
 static void share_out(struct narrower *w)

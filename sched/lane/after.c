@@ -31,15 +31,14 @@ static void add_dir(struct vx_after *a, const char *path, const struct stat *st)
 		vx_seen_of(st, d);
 }
 
-void vx_after_file(struct vx_after *a, struct vx_hand *h, const char *path, int fd, int stage_fd,
-	const char *stage)
+void vx_after_file(
+	struct vx_after *a, struct vx_hand *h, const char *path, int stage_fd, const char *stage)
 {
 	struct vx_walk *w = &a->w;
 	struct stat st;
 	if (!a->known)
 		return;
-	a->known = (fd >= 0 ? vx_io_stat_fd(h->io, fd, &st)
-			    : vx_io_stat_at(h->io, stage_fd, stage, &st)) == 0;
+	a->known = vx_io_stat_at(h->io, stage_fd, stage, &st) == 0;
 	if (!a->known)
 		return;
 	if (w->n_outs == w->cap_outs) {

@@ -238,6 +238,11 @@ static void work(struct vx_hand *h, struct vx_job *jobs)
 		vx_do_save(h, jobs);
 	while (jobs) {
 		struct vx_job *next = jobs->next;
+		if (jobs->kind == JOB_RESTORE) {
+			pthread_mutex_lock(&h->l->lock);
+			h->l->n_restoring--;
+			pthread_mutex_unlock(&h->l->lock);
+		}
 		free(jobs);
 		jobs = next;
 	}
@@ -436,6 +441,11 @@ void vx_lane_restore(struct vx_lane *l, const struct vx_restore_req *r)
 	j->id = r->id;
 	j->outputs = r->outputs;
 	j->entry = r->entry;
+	pthread_mutex_lock(&l->lock);
+	if (!l->n_restoring++)
+		l->wave_ns = vx_wall_ns();
+	j->stamp_ns = l->wave_ns + (uint64_t)r->level * VX_LANE_LEVEL_NS;
+	pthread_mutex_unlock(&l->lock);
 	enqueue(l, &l->front, j);
 }
 

@@ -33,6 +33,10 @@
 #define VX_LANE_HELD_MS 10              /* ... or for so long, at his next doze */
 #define VX_LANE_SLOW_BYTES (256U << 10) /* ... unless that one has outputs beyond these to save */
 #define VX_LANE_SLOW_FILES 64U
+/* What a task's restored files differ by in time, one behind the other, and what those of a task
+ * behind it are later, in ns. */
+#define VX_LANE_RANKS 9999U
+#define VX_LANE_LEVEL_NS 10000U
 #define VX_LANE_BATCH 32U              /* restores taken from the queue at once */
 #define VX_LANE_GROUP_WAIT_MS 400      /* unless the last commit is as long ago as this */
 #define VX_LANE_SNAPS 512U             /* snapshots alone, which nobody waits for: this many, or */
@@ -64,7 +68,6 @@ struct vx_out {
 	/* bytes of `path` that are its base directory and the slash: not part of what is the
 	 * outputs' */
 	uint32_t base_n;
-	bool tree_link; /* a link in place of a directory that a wildcard is applied to */
 };
 
 struct vx_walk {
@@ -147,6 +150,7 @@ struct vx_job {
 	struct vx_outputs outputs;
 	struct vx_save_req save;
 	struct vx_entry entry;
+	uint64_t stamp_ns; /* of a restore: the time of the files that it changes */
 };
 
 struct vx_queue {
@@ -226,6 +230,8 @@ struct vx_lane {
 	/* time stamps of the workspace's file system: 0 not yet known, 1 fine, 2 coarse */
 	atomic_int stamps;
 	atomic_uint_fast64_t stage_seq;
+	uint64_t wave_ns;     /* when the first of the restores that are under way was asked for */
+	uint32_t n_restoring; /* those; both under the lock */
 	char io_name[96];
 	_Atomic uint64_t ring_ops[VX_IO_RINGED], steps[VX_IO_RINGED];
 	atomic_uint_fast64_t n_saves, n_restores, n_up_to_date, n_cleans, n_commits, n_commit_rows,
@@ -271,10 +277,10 @@ struct vx_after {
 	uint64_t taken_ns;
 };
 void vx_after_begin(struct vx_after *a, const struct vx_walk *before, const struct vx_outputs *o);
-/* A file (its descriptor) or a link (fd -1) is complete in its staged directory; a staged directory
- * is; one has been placed by itself; nothing is here. */
-void vx_after_file(struct vx_after *a, struct vx_hand *h, const char *path, int fd, int stage_fd,
-	const char *stage);
+/* A file or a link is complete in its staged directory; a staged directory is; one has been placed
+ * by itself; nothing is here. */
+void vx_after_file(
+	struct vx_after *a, struct vx_hand *h, const char *path, int stage_fd, const char *stage);
 void vx_after_staged(
 	struct vx_after *a, struct vx_hand *h, const char *path, int stage_fd, const char *stage);
 /* the very pointer that vx_after_staged had */

@@ -35,12 +35,64 @@ static int dir_member(struct restoring *r)
 	return 0;
 }
 
+/* What is right already keeps its time. */
+static int keep_time(struct restoring *r)
+{
+	r->outs_v[r->n_outs_v - 1].mtime_ns = r->disk->seen.mtime_ns;
+	return 0;
+}
+
+static void note_staged_out(struct restoring *r)
+{
+	if (r->n_staged_v == r->cap_staged_v) {
+		r->cap_staged_v = r->cap_staged_v ? r->cap_staged_v * 2 : 32;
+		r->staged_v = vx_xrealloc(r->staged_v, r->cap_staged_v * sizeof *r->staged_v);
+	}
+	r->staged_v[r->n_staged_v++] =
+		(struct staged){r->n_outs_v - 1, r->stage_path, r->m.mtime_ns};
+}
+
+static int by_saved(const void *a, const void *b)
+{
+	const struct staged *x = a, *y = b;
+	if (x->saved_ns != y->saved_ns)
+		return x->saved_ns < y->saved_ns ? -1 : 1;
+	return x->out < y->out ? -1 : x->out > y->out;
+}
+
+/* A file whose content changes must not look older than what was made from its former content: its
+ * time is the time of the restore, and what was saved in an order is in that order again. */
+static int give_times(struct restoring *r)
+{
+	uint64_t n = 1, rank = 0;
+	if (r->n_staged_v)
+		qsort(r->staged_v, r->n_staged_v, sizeof *r->staged_v, by_saved);
+	for (uint32_t i = 1; i < r->n_staged_v; i++)
+		n += r->staged_v[i].saved_ns != r->staged_v[i - 1].saved_ns;
+	for (uint32_t i = 0; i < r->n_staged_v; i++) {
+		const struct staged *s = &r->staged_v[i];
+		struct vx_tar_member *m = &r->outs_v[s->out];
+		rank += i && s->saved_ns != r->staged_v[i - 1].saved_ns;
+		m->mtime_ns = (int64_t)(r->j->stamp_ns +
+					(n > VX_LANE_RANKS ? rank * VX_LANE_RANKS / n : rank));
+		struct vx_io_step t = {.op = VX_IO_TIMES,
+			.dirfd = r->stage_fd,
+			.path = s->path,
+			.mtime_ns = m->mtime_ns};
+		int k = (int)vx_io_sys(r->h->io, &t);
+		if (k < 0)
+			return vx_fail_set(r->f, k, "write", "%s", m->path);
+		vx_after_file(&r->after, r->h, m->path, r->stage_fd, s->path);
+	}
+	VX_POINT("restore.times_given");
+	return 0;
+}
+
 static int link_member(struct restoring *r)
 {
 	struct vx_io *io = r->h->io;
-	if (r->disk && r->disk->target && strcmp(r->disk->target, r->m.target) == 0 &&
-		r->disk->seen.mtime_ns == r->m.mtime_ns)
-		return 0;
+	if (r->disk && r->disk->target && strcmp(r->disk->target, r->m.target) == 0)
+		return keep_time(r);
 	int k = vx_stage_member(r);
 	if (k < 0)
 		return k;
@@ -49,15 +101,7 @@ static int link_member(struct restoring *r)
 		.path = r->stage_path,
 		.path2 = r->m.target};
 	k = (int)vx_io_sys(io, &s);
-	if (k == 0) {
-		s = (struct vx_io_step){.op = VX_IO_TIMES,
-			.dirfd = r->stage_fd,
-			.path = r->stage_path,
-			.mtime_ns = r->m.mtime_ns};
-		k = (int)vx_io_sys(io, &s);
-	}
-	if (k == 0)
-		vx_after_file(&r->after, r->h, r->path, -1, r->stage_fd, r->stage_path);
+	note_staged_out(r);
 	VX_POINT("restore.link_staged");
 	return k < 0 ? vx_fail_set(r->f, k, "symlink", "%s", r->path) : 0;
 }
@@ -85,14 +129,14 @@ static int file_member(struct restoring *r)
 {
 	const struct vx_out *d = r->disk;
 	bool may = d && S_ISREG(d->seen.mode) && d->seen.size == r->m.size &&
-		   (d->seen.mode & 07777) == r->m.mode && d->seen.mtime_ns == r->m.mtime_ns;
+		   (d->seen.mode & 07777) == r->m.mode;
 	r->off = 0;
 	r->hole = false;
 	vx_buf_clear(&r->hold);
 	r->how = may && known_same(r)                                 ? H_SKIP
 		 : may && d->nlink == 1 && r->m.size <= COMPARE_BYTES ? H_COMPARE
 								      : H_WRITE;
-	return r->how == H_WRITE ? open_staged(r) : 0;
+	return r->how == H_WRITE ? open_staged(r) : keep_time(r);
 }
 
 static void note_out(struct restoring *r)
@@ -123,6 +167,8 @@ static int on_member(void *arg, const struct vx_tar_member *m)
 		return bad(r, "its artifact names a path twice");
 	if (m->type == VX_TAR_DIR)
 		return dir_member(r);
+	if (m->type == VX_TAR_FILE && (m->mode & (S_ISUID | S_ISGID)))
+		return bad(r, "its artifact holds a set-id program, and none is restored");
 	if (!vx_outputs_match(&r->j->outputs, r->path))
 		return bad(r, "its artifact holds what is not among the task's outputs");
 	r->n_outs++;
@@ -166,12 +212,7 @@ static int finish_file(struct restoring *r)
 		s = (struct vx_io_step){.op = VX_IO_CHMOD, .fd = r->fd, .mode = r->m.mode};
 		k = (int)vx_io_sys(io, &s);
 	}
-	if (k == 0) {
-		s = (struct vx_io_step){.op = VX_IO_TIMES, .fd = r->fd, .mtime_ns = r->m.mtime_ns};
-		k = (int)vx_io_sys(io, &s);
-	}
-	if (k == 0)
-		vx_after_file(&r->after, r->h, r->path, r->fd, -1, NULL);
+	note_staged_out(r);
 	s = (struct vx_io_step){.op = VX_IO_CLOSE, .fd = r->fd};
 	int c = (int)vx_io_sys(io, &s);
 	r->fd = -1;
@@ -427,8 +468,8 @@ static void load_known(struct restoring *r)
 	}
 }
 
-/* Is this what the artifact has? Whoever writes to an output leaves another time in it than the
- * artifact's. */
+/* Is this what was found right, or placed? Whoever writes to an output leaves another time in it.
+ */
 static bool as_saved(const struct restoring *r, const struct vx_out *o)
 {
 	if (S_ISDIR(o->seen.mode))
@@ -512,6 +553,8 @@ int vx_restore_entry(struct vx_hand *h, const struct vx_job *j, const struct vx_
 	int k = fetch(&r);
 	VX_POINT("restore.fetched");
 	if (k == 0)
+		k = give_times(&r);
+	if (k == 0)
 		k = finish_dirs(&r);
 	if (k == 0 && r.n_outs != j->entry.n_outputs)
 		k = bad(&r, "its artifact holds another number of files than was saved");
@@ -529,6 +572,7 @@ int vx_restore_entry(struct vx_hand *h, const struct vx_job *j, const struct vx_
 	if (k < 0)
 		vx_stage_drop(h);
 	free(r.outs_v);
+	free(r.staged_v);
 	free(r.dirs_v);
 	free(r.places_v);
 	free(r.placing.v);

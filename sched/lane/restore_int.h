@@ -25,6 +25,13 @@ struct dir_member {
 
 enum how { H_SKIP, H_COMPARE, H_WRITE };
 
+/* A file or link that waits in the stage for its time. */
+struct staged {
+	uint32_t out; /* in outs_v */
+	const char *path;
+	int64_t saved_ns; /* what its time was when it was saved */
+};
+
 struct restoring {
 	struct vx_hand *h;
 	const struct vx_job *j;
@@ -47,6 +54,8 @@ struct restoring {
 	uint32_t n_staged, n_outs;
 	struct vx_tar_member *outs_v; /* files and links of the entry, in its order */
 	uint32_t n_outs_v, cap_outs_v;
+	struct staged *staged_v;
+	uint32_t n_staged_v, cap_staged_v;
 	struct vx_restored *ret;
 	uint64_t written;
 	bool bad; /* the entry, not the place, is at fault */

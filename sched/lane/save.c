@@ -73,8 +73,8 @@ static int refuse(const struct vx_walk *w, struct vx_fail *f)
 		const struct vx_out *o = &w->outs[i];
 		mode_t m = o->seen.mode;
 		const char *what =
-			o->tree_link
-				? "is a symbolic link in place of a directory, and links are not followed"
+			S_ISREG(m) && (m & (S_ISUID | S_ISGID))
+				? "is a set-id program, and none is kept (chmod ug-s it in the command)"
 			: S_ISREG(m) || S_ISLNK(m) || S_ISDIR(m) ? NULL
 			: S_ISFIFO(m)                            ? "is a FIFO"
 			: S_ISSOCK(m)                            ? "is a socket"

@@ -85,17 +85,6 @@ static void add_dir(struct walker *k, const char *path, const struct stat *st)
 	}
 }
 
-/* The literal beginning of a wildcard entry: a link there stands for the directory that was
- * meant. */
-static bool is_tree_place(const struct walker *k, const char *rel)
-{
-	for (uint32_t i = 0; i < vx_globset_count(k->set); i++)
-		if (strcmp(vx_globset_prefix(k->set, i), rel) == 0 &&
-			!vx_globset_literal(k->set, i))
-			return true;
-	return false;
-}
-
 static int add_out(
 	struct walker *k, int dirfd, const char *name, const char *path, const struct stat *st)
 {
@@ -128,7 +117,6 @@ static int add_out(
 		if (n < 0)
 			return vx_fail_set(k->f, (int)n, "readlink", "%s", path);
 		out->target = vx_arena_strndup(&w->a, target, (size_t)n);
-		out->tree_link = is_tree_place(k, path + k->base_n);
 	}
 	w->n_outs++;
 	return 0;

@@ -36,16 +36,9 @@ bool loop_start_pool(struct loop *l)
  * it yet and outputs name it. */
 static bool describes_project(const struct vx_workspace *ws, const char *path)
 {
-	static const char *const names[] = {"package.json", "vx.json", "vx.jsonc", "turbo.json",
-		"turbo.jsonc", "pnpm-workspace.yaml", "vx.workspace.json", "vx.workspace.jsonc",
-		"vx.config.ts", "vx.config.mts", "vx.config.cts", "vx.config.js", "vx.config.mjs",
-		"vx.config.cjs", "vx.workspace.ts", "vx.workspace.mts", "vx.workspace.cts",
-		"vx.workspace.js", "vx.workspace.mjs", "vx.workspace.cjs"};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t n = slash ? (size_t)(slash - path) : 0;
-	bool found = false;
-	for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
-		found = strcmp(name, names[i]) == 0;
+	bool found = vx_dir_file_bit(name, strlen(name)) != 0;
 	if (!found || !n)
 		return found;
 	uint32_t p = vx_workspace_project_at(ws, path);
@@ -142,6 +135,23 @@ static bool is_row_alone(struct loop *l, uint32_t task)
 	return e->silent && !e->n_outputs && !loop_outputs(l, task);
 }
 
+/* The longest way to what has nothing upstream. */
+static uint32_t level_of(struct loop *l, uint32_t task)
+{
+	if (!l->levels) {
+		l->levels = vx_arena_array(&l->arena, l->g->n_tasks + 1, sizeof *l->levels);
+		for (uint32_t k = 0; k < l->g->n_tasks; k++) {
+			const struct vx_task *t = &l->g->tasks[l->g->topo[k]];
+			uint32_t *at = &l->levels[l->g->topo[k]];
+			*at = 0;
+			for (uint32_t d = 0; d < t->n_deps; d++)
+				if (l->levels[t->deps[d]] >= *at)
+					*at = l->levels[t->deps[d]] + 1;
+		}
+	}
+	return l->levels[task];
+}
+
 static bool hand_to_lane(struct loop *l, uint32_t task)
 {
 	struct vx_restore_req r = {
@@ -152,6 +162,7 @@ static bool hand_to_lane(struct loop *l, uint32_t task)
 	else
 		r.outputs = (struct vx_outputs){
 			.dir = l->plan->ws.projects[l->g->tasks[task].project].dir};
+	r.level = level_of(l, task);
 	if (!loop_start_lane(l))
 		return false;
 	vx_lane_restore(l->lane, &r);

@@ -79,6 +79,7 @@ struct loop {
 	struct vx_plan *plan;
 	const struct vx_graph *g;
 	struct vx_arena arena;
+	uint32_t *levels; /* act.c, for restores; NULL not yet known */
 	char **env; /* ours at the start */
 	uint32_t slots, worker_slots;
 	uint32_t grace_ms;

@@ -33,6 +33,7 @@ static const struct {
 	{"vx.config.cjs", VX_HAS_VX_CONFIG_CJS},
 	{"turbo.json", VX_HAS_TURBO_JSON},
 	{"turbo.jsonc", VX_HAS_TURBO_JSONC},
+	{"vx-lock.json", VX_HAS_VX_LOCK},
 	{"vx.workspace.json", VX_HAS_VX_WORKSPACE_JSON},
 	{"vx.workspace.jsonc", VX_HAS_VX_WORKSPACE_JSONC},
 	{"vx.workspace.ts", VX_HAS_VX_WORKSPACE_TS},

@@ -60,30 +60,42 @@ one 'mkdir -p dist/sub dist/empty; cp src/x dist/sub/; echo tool >dist/tool; chm
 vx run build --all
 is 'the first run' "$rc $(ran)" '0 a'
 tree p/a/dist >"$W/before"
+restored() { is "$1" "$(tree p/a/dist | timeless) $(ran)" "$(timeless <"$W/before") "; }
 vx run build --all
 is 'the second executes nothing' "$rc $(ran)" '0 '
 is 'nothing was touched' "$(tree p/a/dist)" "$(cat "$W/before")"
 rm -rf p/a/dist
 vx run build --all
 is 'removed outputs: nothing is executed' "$rc $(ran)" '0 '
-is 'and all is as it was: bytes, modes, link targets, mtimes' "$(tree p/a/dist)" "$(cat "$W/before")"
+restored 'and all is as it was: bytes, modes, link targets'
+by_time() { (cd p/a/dist && find . -type f -o -type l | xargs -d '\n' stat -c '%.9Y %n' | LC_ALL=C sort -n | cut -d' ' -f2- | paste -sd' '); }
+is 'times are those of the restore' "$(find p/a/dist \( -type f -o -type l \) ! -newer "$W/before")" ''
+is 'in the order that was saved' "$(by_time)" "$(grep -aE ' [fl] ' "$W/before" | LC_ALL=C sed -E 's/^(.*) (f [0-7]+|l) ([0-9.]+) .*/\3 .\/\1/' | LC_ALL=C sort -n | cut -d' ' -f2- | paste -sd' ')"
+tree p/a/dist >"$W/after"
+vx run build --all
+like 'a restore is up to date at once' "$out" '1 up to date'
+is 'and nothing is touched' "$(tree p/a/dist)" "$(cat "$W/after")"
 put p/a/dist/stray x
 put p/a/dist/sub/deep/stray x
 ln -s x p/a/dist/straylink
 mkdir p/a/dist/straydir
 vx run build --all
-is 'stray files are gone after a hit' "$(tree p/a/dist) $(ran)" "$(cat "$W/before") "
+is 'stray files are gone after a hit, and what is right keeps its time' "$(tree p/a/dist) $(ran)" "$(cat "$W/after") "
+touch -d '2001-02-03' p/a/dist/ro
+tree p/a/dist >"$W/after"
+vx run build --all
+is 'also one that another has given' "$(tree p/a/dist) $(ran)" "$(cat "$W/after") "
 chmod 600 p/a/dist/tool
 vx run build --all
-is 'a changed mode is put right' "$(tree p/a/dist) $(ran)" "$(cat "$W/before") "
+restored 'a changed mode is put right'
 printf 'loot\n' >p/a/dist/tool
 touch -d '2001-02-03 04:05:06.789012345' p/a/dist/tool
 vx run build --all
-is 'and so are changed bytes behind an old mtime' "$(tree p/a/dist) $(ran)" "$(cat "$W/before") "
+restored 'and so are changed bytes behind an old mtime'
 rm p/a/dist/link && mkdir p/a/dist/link
 rm -rf p/a/dist/sub && echo file >p/a/dist/sub
 vx run build --all
-is 'files where directories were, and the other way' "$(tree p/a/dist) $(ran)" "$(cat "$W/before") "
+restored 'files where directories were, and the other way'
 mkdir "$W/elsewhere" && put "$W/elsewhere/keep" keep
 rm -rf p/a/dist && ln -s "$W/elsewhere" p/a/dist
 vx run build --all

@@ -13,7 +13,7 @@ for p in a b c d; do
 	put p/$p/src/x 0
 done
 git add -A
-outputs() { for p in a b c d; do echo $p; tree p/$p/dist; done; }
+outputs() { for p in a b c d; do echo $p; tree p/$p/dist | timeless; done; }
 contents() { (cd p && find . -path '*/dist/*' -type f -exec sha256sum {} + -o -path '*/dist/*' -type l -printf '%p -> %l\n' | sort); }
 
 vx run build --all --concurrency 2
