@@ -367,7 +367,8 @@ static int add_task(struct package *k, const char *name, struct root_entry *from
 		vx_strlist_add(&k->taken, l->a, name);
 		return 0;
 	}
-	bool shared = from && !own && !cfg_script(project, name) && !says_dotdot(from->def);
+	bool shared = from && !own && !cfg_script(project, name) && !says_dotdot(from->def) &&
+		      !project->framework_env.n;
 	if (shared && from->group) {
 		k->out[k->n_out++] = from->group;
 		return 0;

@@ -219,8 +219,7 @@ static int take_env(const struct cfg *c, const struct turbo_chain *chain,
 	}
 	if (r < 0)
 		return r;
-	if (t->has_exec)
-		infer_env(p, c->a, &env, &t->cache);
+	infer_env(p, c->a, &env, &t->cache);
 	t->cache.env = vx_strlist_done(&env);
 	/* What a task is keyed by it may see, so the command gets all of it. */
 	for (uint32_t i = 0; i < env.n; i++)

@@ -8,12 +8,19 @@
 #include "../worktree/scan.h"
 
 #include "vx/clock.h"
+#include "vx/path.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* As in Turborepo, packages inside of one are among its files. */
+static bool with_nested(const struct vx_keyer *k)
+{
+	return k->ws->settings.turbo;
+}
 
 static bool same_files(const struct stand *s, const struct vx_files *now)
 {
@@ -56,7 +63,7 @@ int vx_key_stand(struct vx_keyer *k, uint32_t project, const struct stand **ret,
 {
 	struct project_state *p = &k->projects[project];
 	if (!p->stand || p->stand_generation != k->generation) {
-		const struct vx_files *own = vx_key_own(k, project, false);
+		const struct vx_files *own = vx_key_own(k, project, with_nested(k));
 		struct vx_files files = {0};
 		for (uint32_t i = 0; i < own->n; i++)
 			vx_files_add(&files, own->v[i]);
@@ -105,10 +112,12 @@ void vx_key_root_projects(struct vx_keyer *k)
 	}
 	k->root_projects = vx_arena_array(&k->a, ws->n_projects, sizeof *k->root_projects);
 	for (uint32_t p = 0; p < ws->n_projects; p++)
-		if (seen[p] && p != root) {
+		if (seen[p] && p != root)
 			k->root_projects[k->n_root_projects++] = p;
-			k->projects[p].in_fixed = true;
-		}
+	for (uint32_t i = 0; i < k->n_root_projects; i++)
+		for (uint32_t p = 0; p < ws->n_projects; p++)
+			k->projects[p].in_fixed |= vx_path_within(
+				ws->projects[p].dir, ws->projects[k->root_projects[i]].dir);
 	free(seen);
 	free(stack);
 }
@@ -120,7 +129,7 @@ static int list_now(
 	int r = vx_source_list(k->src, k->ws->projects[s->project].dir, a, &table, NULL);
 	if (r == 0) {
 		vx_files_sort_unique(&table);
-		vx_key_own_files(k, s->project, false, &table, ret);
+		vx_key_own_files(k, s->project, with_nested(k), &table, ret);
 	}
 	vx_files_free(&table);
 	return r;

@@ -161,8 +161,15 @@ moved 'a variable of a task that is not cached' app
 export VXT_B=1
 moved 'a variable of tasks without a script' app
 unset VXT_G VXT_B
+sed -i 's/"dependencies": {/"devDependencies": { "vite": "5" }, &/' p/ui/package.json
+vx run build --all
+ran >/dev/null
+export VITE_VXT=1
+moved 'a variable of the framework of a package without the script' app
+unset VITE_VXT
 
 turbo '{ "tasks": { "lint": {}, "build": { "outputs": ["dist/**"] } } }' ', "devDependencies": { "rules": "*" }'
+sed -i 's|"p/\*"|"p/*", "p/rules/fixtures/*"|' package.json
 pkg deep ''
 pkg rules '' deep
 pkg app "$(script build app)"
@@ -175,6 +182,8 @@ put p/rules/new 2
 moved 'a new one' app other
 put p/deep/src/x 2
 moved 'what that depends on' app other
+put p/rules/fixtures/one/package.json '{ "name": "inside" }'
+moved 'what lies inside of it' app other
 vx run build --all --dry=full
 like 'the plan has it' "$out" '"rootDependencies"'
 for how in 'echo 3 >../rules/src/x' 'echo 3 >../deep/came'; do

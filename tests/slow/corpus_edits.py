@@ -239,6 +239,10 @@ REASONS = {
 }
 
 edits = spread(edits, int(os.environ.get("VXT_EDITS", "100")))
+# What misses in Turborepo alone, on purpose: docs/config.md, turbo.json.
+EXCEPT = {
+    "untracked node_modules are no inputs, though `**/*` stands in them": lambda e, t: e[1] == "ignored" and "**/*" in read(conf),
+}
 used, n, failed = {}, 0, 0
 T1, V1, _ = plans()
 assert (T1, V1) == (T0, V0), "two plans of one tree differ"
@@ -254,6 +258,11 @@ for e in edits:
         T, V, _ = plans(env)
         theirs, ours = {t for t in T0 if T.get(t) != T0[t]} & set(V0), {t for t in V0 if V.get(t) != V0[t]}
         moved += len(theirs)
+        for why, holds in EXCEPT.items():
+            left = {t for t in theirs - ours if holds(e, t)}
+            theirs = theirs - left
+            if left:
+                used[why] = used.get(why, 0) + len(left)
         if theirs - ours:
             bad.append(f"{len(theirs - ours)} of {len(theirs)} miss in Turborepo alone: {sorted(theirs - ours)[:6]}")
         for t in sorted(ours - theirs):
@@ -270,7 +279,7 @@ for e in edits:
     for b in bad[:8]:
         print(f"#   {b}" + (f" (and {len(bad) - 8} more)" if b is bad[7:8] else ""))
 for r in sorted(used):
-    print(f"# {used[r]} misses here alone: {r}")
+    print(f"# {used[r]} misses {'in Turborepo' if r in EXCEPT else 'here'} alone: {r}")
 n += 1
 enough = len(edits) >= 60 and moved
 failed += not enough
