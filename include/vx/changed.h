@@ -26,6 +26,11 @@ struct vx_changed {
 int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to,
 	struct vx_arena *a, struct vx_changed *ret, struct vx_err *err);
 
+/* Of that the commit alone: what --affected compares the working tree with, and how a user would
+ * write it. */
+int vx_changed_base(const struct vx_workspace *ws, const char *from, struct vx_arena *a,
+	const char **ret_since, const char **ret_commit, struct vx_err *err);
+
 /* Does a change of this root-relative path concern every project? */
 bool vx_changed_concerns_all(const struct vx_workspace *ws, const char *path);
 

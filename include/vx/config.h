@@ -12,10 +12,28 @@
 #define VX_CONFIG_H
 
 #include "vx/plan.h"
+#include "vx/strs.h"
 
 struct vx_arena;
 struct vx_err;
 
 int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *err);
+
+/* What a configuration that is a program has said, and what it read for that. */
+struct vx_evaluated {
+	const char *file, *json; /* root-relative; its value */
+	struct vx_strs read;     /* absolute paths: files, directories, and what was not there */
+	bool all_known;          /* nothing else bears on the value, as far as files go */
+};
+struct vx_evaluations {
+	const struct vx_evaluated *v;
+	uint32_t n;
+};
+
+/* The same. `given`: evaluations to be taken for the configurations of those names; nothing is run,
+ * and one that is missing there is an error. NULL: they are evaluated. `ret` (may be NULL): how
+ * they were, in the arena. */
+int vx_config_load_as(struct vx_workspace *ws, struct vx_arena *a,
+	const struct vx_evaluations *given, struct vx_evaluations *ret, struct vx_err *err);
 
 #endif

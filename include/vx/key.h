@@ -31,6 +31,7 @@ struct vx_arena;
 struct vx_err;
 struct vx_graph;
 struct vx_keyer;
+struct vx_source;
 struct vx_snapshot;
 struct vx_workspace;
 
@@ -67,6 +68,11 @@ struct vx_keyer_opts {
 	const uint8_t *mask_key; /* 32 bytes, per store: values of secrets are shown as HMACs under
 				    it; NULL: shown as "sha256:?" */
 	bool explain;            /* keep the parts (--dry=full) */
+	/* Keys to be compared with each other, never looked up: runtime probes are named in them
+	 * and not run. */
+	bool unprobed;
+	/* of the same root, taken over; NULL: one is opened */
+	struct vx_source *source;
 	/* readable: runtime probes are killed, -ECANCELED; -1 none */
 	int cancel_fd;
 	uint32_t threads; /* for scanning and hashing; 0 = CPUs */

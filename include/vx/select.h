@@ -9,13 +9,12 @@ struct vx_arena;
 struct vx_err;
 
 struct vx_select_opts {
-	const char *cwd;           /* root-relative directory the command was given in */
-	bool all;                  /* --all */
-	struct vx_strs filters;    /* --filter, as written */
-	bool affected;             /* --affected */
-	const char *affected_base; /* NULL: find it */
-	struct vx_strs words;      /* "task" or "pkg#task", as typed */
-	bool wants_tasks;          /* no word at all is an error that lists what there is */
+	const char *cwd;        /* root-relative directory the command was given in */
+	bool all;               /* --all */
+	struct vx_strs filters; /* --filter, as written */
+	bool affected; /* --affected: the selection is broad, and narrowed later (affected.h) */
+	struct vx_strs words; /* "task" or "pkg#task", as typed */
+	bool wants_tasks;     /* no word at all is an error that lists what there is */
 	/* Which of the changed paths concerns every project, besides those that
 	 * vx_changed_concerns_all knows; NULL: not asked (vx_affected_global). */
 	int (*global)(const struct vx_workspace *ws, struct vx_strs paths, struct vx_arena *a,

@@ -86,15 +86,16 @@ int vx_which_own(const char *name, const char *root, char *ret);
  * (git: its filters). Ends with NULL. */
 const char *const *vx_env_own(struct vx_arena *a, const char *root);
 
-/* Runs a program to its end: stdin is /dev/null, stdout goes to `out`, stderr to `errout` (each may
- * be NULL: discarded), bounded by their maxima (-EFBIG, the child killed). `timeout_ms` 0 = none
+/* Runs a program to its end: stdin is /dev/null where s->fds name none, stdout goes to `out`,
+ * stderr to `errout` (each may be NULL: discarded), bounded by their maxima (-EFBIG, the child
+ * killed). `timeout_ms` 0 = none
  * (-ETIMEDOUT). `cancel_fd` >= 0: readable means kill and return -ECANCELED. The child leads its
  * own session, which is killed whole when the call gives up, and also VX_LEFTOVER_READ_MS after the
  * child's exit while a leftover holds its output open (what was read counts; processes that made a
  * session of their own and closed the streams stay: they are daemons). When the caller is killed
  * the child goes with it, but not what that has started. With s->keep everything that the child has
  * started ends with the call, daemons too, and with the caller; called from the main thread, in
- * programs whose main knows vx_keeper_main. Of s->fds those for 3 and above come along;
+ * programs whose main knows vx_keeper_main. Of s->fds those for 1 and 2 do not come along;
  * new_session, pgroup and death_signal are ours to set. `*ret_status` is a wait(2) status. */
 int vx_spawn_capture(const struct vx_spawn *s, struct vx_buf *out, struct vx_buf *errout,
 	uint32_t timeout_ms, int cancel_fd, int *ret_status);

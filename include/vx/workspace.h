@@ -29,6 +29,7 @@ uint32_t vx_workspace_project_at(const struct vx_workspace *ws, const char *dir)
 /* The one list of files that describe a project or the workspace: the enum vx_dir_files of a name, 0
  * for any other. No output removes one of them. */
 uint32_t vx_dir_file_bit(const char *name, size_t len);
+const char *vx_dir_file_name(uint32_t bit); /* a name of the bit; NULL none */
 
 /* Semantic versions, node-semver's grammar: does `version` satisfy `range`? false also for what
  * does not parse. */

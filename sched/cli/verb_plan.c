@@ -11,6 +11,7 @@
 #include "vx/path.h"
 #include "vx/secret.h"
 #include "vx/snapshot.h"
+#include "vx/store.h"
 #include "vx/workspace.h"
 
 #include <errno.h>
@@ -89,9 +90,27 @@ static void warn_of_broken(struct vx_plan *p)
 	p->ws.warnings = vx_strlist_done(&l);
 }
 
+/* --affected: what of the selection a change concerns. */
+static int narrow(const struct vx_run_opts *o, struct vx_plan *p,
+	const struct vx_evaluations *evaluated, struct vx_err *err)
+{
+	const struct vx_ws_settings *set = &p->ws.settings;
+	struct vx_affected_opts ao = {
+		.evaluated = evaluated, .frozen = o->frozen, .no_inference = o->no_inference};
+	char *dir = NULL;
+	int r = vx_store_dir(
+		o->cache_dir, set->cache_dir, set->shared_store, p->ws.root, &p->arena, &dir, err);
+
+	ao.cache_dir = dir;
+	return r < 0 ? r
+		     : vx_affected_narrow(&p->ws, o->affected_base, &ao, &p->arena, &p->sel, err);
+}
+
 static int derive(
 	const struct vx_run_opts *o, struct vx_plan *p, const char *root, struct vx_err *err)
 {
+	struct vx_evaluations evaluated = {0};
+
 	if (p->snapshot)
 		vx_facts_use(vx_snapshot_facts(p->snapshot));
 	int r = o->frozen ? vx_lock_read(root, &p->arena, &p->ws, err)
@@ -99,7 +118,8 @@ static int derive(
 	for (uint32_t i = 0; !r && o->no_inference && i < p->ws.n_projects; i++)
 		p->ws.projects[i].framework_env = (struct vx_strs){0};
 	if (!r && !o->frozen)
-		r = vx_config_load(&p->ws, &p->arena, err);
+		r = vx_config_load_as(
+			&p->ws, &p->arena, NULL, o->affected ? &evaluated : NULL, err);
 	vx_facts_use(NULL);
 	if (r)
 		return r;
@@ -107,13 +127,12 @@ static int derive(
 		.all = o->all,
 		.filters = o->filters,
 		.affected = o->affected,
-		.affected_base = o->affected_base,
 		.words = o->words,
 		.wants_tasks = o->wants_tasks,
 		.global = vx_affected_global};
 	r = vx_select(&p->ws, &so, &p->arena, &p->sel, err);
-	if (!r)
-		r = vx_affected_narrow(&p->ws, &so, &p->arena, &p->sel, err);
+	if (!r && o->affected)
+		r = narrow(o, p, &evaluated, err);
 	if (r || p->sel.nothing)
 		return r;
 	struct vx_graph_opts go = {

@@ -41,6 +41,8 @@ struct loader {
 	struct vx_buf said;
 	struct js_results js;
 	struct vx_err js_broken; /* code 0: they could be evaluated */
+	const struct vx_evaluations *given;
+	struct vx_evaluations *ret_evaluations;
 	struct vx_buf print;
 };
 
@@ -374,8 +376,11 @@ static void take_or_mark(struct loader *l, struct vx_project *p)
 static int load_vx(struct loader *l)
 {
 	struct vx_workspace *ws = l->ws;
-	int r = js_evaluate(ws, l->a, &l->js, &l->js_broken);
+	int r = l->given ? js_given(ws, l->given, l->a, &l->js, &l->js_broken)
+			 : js_evaluate(ws, l->a, &l->js, &l->js_broken);
 
+	if (r == 0 && l->ret_evaluations)
+		js_told(&l->js, l->a, l->ret_evaluations);
 	l->js_broken.code = r;
 	if (r < 0 && !(ws->root_files & VX_WORKSPACE_PROGRAMS)) {
 		r = 0;
@@ -423,7 +428,15 @@ static bool write_outward(const struct vx_workspace *ws)
 
 int vx_config_load(struct vx_workspace *ws, struct vx_arena *a, struct vx_err *err)
 {
+	return vx_config_load_as(ws, a, NULL, NULL, err);
+}
+
+int vx_config_load_as(struct vx_workspace *ws, struct vx_arena *a,
+	const struct vx_evaluations *given, struct vx_evaluations *ret, struct vx_err *err)
+{
 	struct loader l = {.ws = ws,
+		.given = given,
+		.ret_evaluations = ret,
 		.a = a,
 		.err = err,
 		.base = {-1, ws->root},

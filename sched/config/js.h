@@ -7,6 +7,8 @@
 
 #include "cfg.h"
 
+#include "vx/config.h"
+
 struct js_results {
 	struct vx_json *json; /* NULL: nothing was evaluated. Freed by js_free */
 	struct vx_strs files; /* root-relative, parallel to the results */
@@ -21,6 +23,11 @@ const char *js_file_of(const struct vx_project *p, struct vx_arena *a);
 
 int js_evaluate(const struct vx_workspace *ws, struct vx_arena *a, struct js_results *ret,
 	struct vx_err *err);
+/* The same from evaluations that were made before. */
+int js_given(const struct vx_workspace *ws, const struct vx_evaluations *given, struct vx_arena *a,
+	struct js_results *ret, struct vx_err *err);
+/* What was evaluated, for another load. */
+void js_told(const struct js_results *r, struct vx_arena *a, struct vx_evaluations *ret);
 /* The value of one file (borrowed), or the error that its evaluation ended in. */
 int js_take(struct js_results *r, const char *file, const struct vx_json **ret, struct vx_err *err);
 void js_free(struct js_results *r);

@@ -20,10 +20,20 @@ import os from 'node:os';
 // What the evaluation read, so that it can be kept while that is unchanged. In bun, modules
 // cannot be watched: their imports are read statically.
 const seen = {paths: new Set(), env: new Set(), allEnv: false, keep: true};
+// Which configuration read what: modules lead to what they ask for. What code reads while it runs
+// (`loose`) may have been read for any of them.
+const edges = new Map(), loose = new Set(), loaded = new Set();
+let asker;
+const edge = (from, to) => { if (!edges.has(from)) edges.set(from, new Set()); edges.get(from).add(to); };
+const asking = (from, act) => { const before = asker; asker = from; try { return act(); } finally { asker = before; } };
 const note = p => {
   try { if (p instanceof URL) p = fileURLToPath(p); if (Buffer.isBuffer(p)) p = p.toString(); } catch { return; }
-  if (typeof p === 'string') seen.paths.add(path.resolve(p));
+  if (typeof p !== 'string') return;
+  p = path.resolve(p);
+  seen.paths.add(p);
+  if (asker) edge(asker, p); else loose.add(p);
 };
+const noteLoaded = f => { seen.paths.add(f); loaded.add(f); };
 // answers from elsewhere cannot be compared next time
 const lose = () => { seen.keep = false; };
 const {statSync, readFileSync} = fs;
@@ -32,7 +42,7 @@ const up = function* (f) { for (let d = path.dirname(f); ; d = path.dirname(d)) 
 const there = p => { try { return stat(p) !== undefined; } catch { return false; } };
 // What decides how a module is understood, and what its names lead to: the nearest package.json,
 // and that none is nearer.
-const noteScope = f => { for (const d of up(f)) { note(path.join(d, 'package.json')); if (there(path.join(d, 'package.json'))) return; } };
+const noteScope = f => asking(f, () => { for (const d of up(f)) { note(path.join(d, 'package.json')); if (there(path.join(d, 'package.json'))) return; } });
 const endings = ['.js', '.json', '.node', '.mjs', '.cjs', '.ts', '.mts', '.cts', '.tsx', '.jsx'];
 const typescript = req.mode === 'tsx' || req.mode === 'bun';
 // All that could have been found for a path. A file of exactly that name is what is taken.
@@ -45,7 +55,7 @@ const noteCandidates = base => {
 };
 // The same for what a module asks for: a package may come to stand nearer, or lead to another of
 // its files.
-const noteAsked = (what, from) => {
+const noteAsked = (what, from) => asking(from, () => {
   if (typeof what !== 'string' || !from || ours.includes(what) || what.startsWith('#') || module.isBuiltin(what)) return;
   if (/^(\.\.?(\/|$)|\/)/.test(what)) return noteCandidates(path.resolve(path.dirname(from), what));
   if (what.startsWith('file:')) return noteCandidates(fileURLToPath(what));
@@ -59,15 +69,15 @@ const noteAsked = (what, from) => {
     if (parts.length > n) noteCandidates(path.join(p, ...parts.slice(n)));
     return;
   }
-};
+});
 // tsx and bun follow a tsconfig; one that extends others is not followed here.
-const noteTsconfig = f => {
+const noteTsconfig = f => asking(f, () => {
   for (const d of up(f)) for (const n of ['tsconfig.json', 'jsconfig.json']) {
     const p = path.join(d, n);
     note(p);
     if (there(p) && readFileSync(p, 'utf8').includes('"extends"')) lose();
   }
-};
+});
 const noteEnv = k => { if (typeof k === 'string') seen.env.add(k); };
 process.env = new Proxy(process.env, {
   get(t, k) { noteEnv(k); return t[k]; },
@@ -112,7 +122,7 @@ const scanBun = files => {
     const f = queue.pop();
     if (done.has(f)) continue;
     done.add(f);
-    note(f);
+    noteLoaded(f);
     noteScope(f);
     noteTsconfig(f);
     if (f.endsWith('.json')) continue;
@@ -124,7 +134,7 @@ const scanBun = files => {
       if (harmless.has(i.path)) continue;
       if (module.builtinModules.includes(i.path.replace(/^node:/, '')) || /^bun(:|$)/.test(i.path)) { seen.keep = false; continue; }
       noteAsked(i.path, f);
-      try { queue.push(Bun.resolveSync(i.path, path.dirname(f))); } catch { seen.keep = false; }
+      try { const to = Bun.resolveSync(i.path, path.dirname(f)); edge(f, to); queue.push(to); } catch { seen.keep = false; }
     }
   }
 };
@@ -141,7 +151,10 @@ if (globalThis.Bun) {
       port.postMessage(url);
       return next(url, c);
     };
-    export const resolve = (s, c, next) => { port.postMessage([s, c.parentURL]); return find(s, c, next); };
+    export const resolve = async (s, c, next) => {
+      let to;
+      try { to = await find(s, c, next); return to; } finally { port.postMessage([s, c.parentURL, to?.url]); }
+    };
     const find = (s, c, next) => ${JSON.stringify(ours)}.includes(s) ? {url: ${JSON.stringify(dataUrl)}, shortCircuit: true}
       : s === ${JSON.stringify(place)} || s === ${JSON.stringify(placeUrl)} ? {url: ${JSON.stringify(placeUrl)}, format: 'commonjs', shortCircuit: true} : next(s, c);`;
   module.register('data:text/javascript,' + encodeURIComponent(hook), {data: {port: channel.port2}, transferList: [channel.port2]});
@@ -151,7 +164,9 @@ if (globalThis.Bun) {
   module.Module._resolveFilename = function (s, from, ...rest) {
     if (ours.includes(s)) return place;
     noteAsked(s, from?.filename);
-    return resolve.call(this, s, from, ...rest);
+    const to = resolve.call(this, s, from, ...rest);
+    if (from?.filename) edge(from.filename, to);
+    return to;
   };
   module.Module._load = function (s, ...rest) { return ours.includes(s) || s === place ? identity : load.call(this, s, ...rest); };
 }
@@ -227,15 +242,26 @@ if (globalThis.Bun) {
 } else {
   const {receiveMessageOnPort} = await import('node:worker_threads');
   for (let m; (m = receiveMessageOnPort(channel.port1));) {
-    if (typeof m.message === 'string') { if (m.message.startsWith('file:')) note(fileURLToPath(m.message)); continue; }
-    const [what, from] = m.message;
+    if (typeof m.message === 'string') { if (m.message.startsWith('file:')) noteLoaded(fileURLToPath(m.message)); continue; }
+    const [what, from, to] = m.message;
+    if (from?.startsWith('file:') && to?.startsWith('file:')) edge(fileURLToPath(from), fileURLToPath(to));
     if (from?.startsWith('file:') && what !== placeUrl && what !== place) noteAsked(/^\.\.?\//.test(what) ? new URL(what, from).href : what, fileURLToPath(from));
   }
   for (const p of [...seen.paths]) if (/\.([cm]?[jt]sx?|json)$/.test(p)) { noteScope(p); if (typescript) noteTsconfig(p); }
 }
 const transient = p => req.mode === 'tsx' && p.startsWith(path.join(os.tmpdir(), 'tsx-')); // tsx keeps what it compiled there
 if (req.mode === 'jiti' || req.mode === 'esbuild' || seen.paths.size > 20000) seen.keep = false;
-const read = {keep: seen.keep && results.every(r => r.value), allEnv: seen.allEnv, env: [...seen.env].sort(), paths: [...seen.paths].filter(p => !transient(p)).sort()};
+// Per path the configurations, by number, that alone it was read for; the others were read for all.
+const by = {};
+for (const f of Object.keys(module.Module?._cache ?? {})) loaded.add(f);
+req.files.forEach((file, i) => {
+  const queue = [file], reached = new Set(queue);
+  for (let f; (f = queue.pop());) {
+    if (!loose.has(f) || loaded.has(f)) (by[f] ??= []).push(i);
+    for (const to of edges.get(f) ?? []) if (!reached.has(to)) { reached.add(to); queue.push(to); }
+  }
+});
+const read = {by, keep: seen.keep && results.every(r => r.value), allEnv: seen.allEnv, env: [...seen.env].sort(), paths: [...seen.paths].filter(p => !transient(p)).sort()};
 const answer = Buffer.from(JSON.stringify({results, read}));
 for (let n = 0; n < answer.length;) n += fs.writeSync(4, answer, n);
 exit(0);

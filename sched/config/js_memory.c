@@ -219,6 +219,7 @@ void js_memory_put(const struct vx_workspace *ws, struct vx_strs files, const ch
 		vx_json_set(v, "env", env);
 		vx_json_set(v, "paths", paths);
 		vx_json_set(v, "results", copy(vx_json_get(answer, "results")));
+		vx_json_set(v, "by", copy(vx_json_get(read, "by")));
 		vx_json_write(v, false, &b);
 		vx_json_free(v);
 		/* A configuration may have put a secret of the environment into what it says: that

@@ -5,6 +5,7 @@
 #include "vx/assert.h"
 #include "vx/buf.h"
 #include "vx/err.h"
+#include "vx/fd.h"
 #include "vx/limits.h"
 #include "vx/path.h"
 #include "vx/spawn.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define MAX_ARGS 16
 
@@ -93,8 +95,9 @@ int vx_git_find(const char *root, struct vx_arena *a, struct vx_git *ret, struct
 	return 0;
 }
 
-int vx_git_run(const struct vx_git *g, const char *cwd, const char *const *args, struct vx_buf *out,
-	struct vx_buf *errout, int *ret_status, struct vx_err *err)
+/* `in`: a descriptor for its stdin; -1 none. */
+static int run(const struct vx_git *g, const char *cwd, const char *const *args, int in,
+	struct vx_buf *out, struct vx_buf *errout, int *ret_status, struct vx_err *err)
 {
 	const char *argv[2 * (VX_ARRAY_LEN(settings) + 1) + MAX_ARGS + 3] = {"git", "--no-pager"};
 	const char *command = args[0];
@@ -119,10 +122,38 @@ int vx_git_run(const struct vx_git *g, const char *cwd, const char *const *args,
 	s.argv = argv;
 	s.envp = g->env;
 	s.cwd = cwd;
+	s.fds = &(struct vx_spawn_fd){in, 0};
+	s.n_fds = in >= 0;
 	int r = vx_spawn_capture(&s, out, errout, VX_GIT_TIMEOUT_MS, -1, &status);
 	if (r < 0)
 		return vx_err_set(
 			err, r, "git %s could not be run in %s: %s", command, cwd, vx_strerror(r));
 	*ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 	return 0;
+}
+
+int vx_git_run(const struct vx_git *g, const char *cwd, const char *const *args, struct vx_buf *out,
+	struct vx_buf *errout, int *ret_status, struct vx_err *err)
+{
+	return run(g, cwd, args, -1, out, errout, ret_status, err);
+}
+
+int vx_git_blobs(const struct vx_git *g, const char *cwd, const struct vx_buf *names,
+	struct vx_buf *out, struct vx_err *err)
+{
+	static const char *const args[] = {"cat-file", "--batch", NULL};
+	struct vx_buf errout = VX_BUF(64U << 10);
+	VX_CLEANUP_FD int in = vx_memfd("vx-git-names");
+	int status = 0, r = in < 0 ? in : vx_write_full(in, names->data, names->len);
+
+	if (r == 0 && lseek(in, 0, SEEK_SET) < 0)
+		r = -errno;
+	if (r < 0)
+		return vx_err_set(err, r, "git cat-file could not be asked: %s", vx_strerror(r));
+	r = run(g, cwd, args, in, out, &errout, &status, err);
+	if (r == 0 && status != 0)
+		r = vx_err_set(err, -EIO, "git cat-file failed in %s: %.*s", cwd,
+			(int)strcspn(vx_buf_str(&errout), "\n"), vx_buf_str(&errout));
+	vx_buf_free(&errout);
+	return r;
 }

@@ -3,6 +3,7 @@
  *   struct vx_git g;
  *   r = vx_git_find(root, &arena, &g, err);                    the program and its environment
  *   r = vx_git_run(&g, cwd, args, &out, &errout, &status, err) args: {"ls-files", "-z", NULL}
+ *   r = vx_git_blobs(&g, cwd, &names, &out, err)               bytes of blobs, by name
  *
  * git reads the configuration of the repository that it is started in, and that repository may be
  * a stranger's, or hold what a task wrote. So no git of ours can run another program or open a
@@ -47,5 +48,9 @@ int vx_git_find(const char *root, struct vx_arena *a, struct vx_git *ret, struct
  * be run, took longer than VX_GIT_TIMEOUT_MS, or printed too much; err is set. */
 int vx_git_run(const struct vx_git *g, const char *cwd, const char *const *args, struct vx_buf *out,
 	struct vx_buf *errout, int *ret_status, struct vx_err *err);
+/* `git cat-file --batch`: `names` holds an object name a line. `out` gets for each, in order,
+ * "ID TYPE SIZE\n", its bytes and a newline, or "NAME missing\n". */
+int vx_git_blobs(const struct vx_git *g, const char *cwd, const struct vx_buf *names,
+	struct vx_buf *out, struct vx_err *err);
 
 #endif

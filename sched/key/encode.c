@@ -206,6 +206,10 @@ static int encode_probes(struct encoder *e, const char *kind, struct vx_strs lis
 {
 	for (uint32_t i = 0; i < list.n; i++) {
 		const struct probe_result *p;
+		if (e->k->o.unprobed) {
+			part(e, kind, list.v[i]);
+			continue;
+		}
 		int r = vx_key_probe(e->k, cwd, list.v[i], &p, task_id, err);
 		if (r < 0)
 			return r;

@@ -52,9 +52,10 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 		const char *rel = vx_path_below(o->cache_dir, ws->root);
 		k->cache_rel = rel && *rel ? vx_arena_strdup(&k->a, rel) : NULL;
 	}
-	k->src = vx_ahead_take(o->ahead);
-	int r = k->src ? vx_source_adopt(k->src, o->memory, err)
-		       : vx_source_open(ws->root, k->o.threads, o->memory, &k->src, err);
+	k->src = o->source ? o->source : vx_ahead_take(o->ahead);
+	int r = o->source ? 0
+		: k->src  ? vx_source_adopt(k->src, o->memory, err)
+			  : vx_source_open(ws->root, k->o.threads, o->memory, &k->src, err);
 	if (r == 0)
 		r = vx_source_list(k->src, "", &k->a, &k->table, err);
 	if (r == 0)

@@ -199,10 +199,11 @@ bool vx_changed_concerns_all(const struct vx_workspace *ws, const char *path)
 	return in_list(always, path) || (ws->settings.turbo && in_list(turbo, path));
 }
 
-static int changed(struct git *g, const char *from, const char *to, struct vx_changed *ret)
+/* The commits that are compared. */
+static int resolve(struct git *g, const char *from, const char *to, const char **ret_since,
+	const char **ret_base, const char **ret_end)
 {
 	const char *base = NULL, *head, *end;
-	struct vx_strlist paths = {0};
 	int r;
 
 	head = commit_of(g, "HEAD", &r);
@@ -214,16 +215,25 @@ static int changed(struct git *g, const char *from, const char *to, struct vx_ch
 	if (r < 0 || !end)
 		return r < 0 ? r : missing(g, to);
 	if (from) {
-		ret->since = from;
+		*ret_since = from;
 		base = commit_of(g, from, &r);
 		if (r < 0 || !base)
 			return r < 0 ? r : missing(g, from);
 	} else {
-		r = find_base(g, head, &ret->since, &base);
+		r = find_base(g, head, ret_since, &base);
 		if (r < 0)
 			return r;
 	}
-	r = merge_base(g, base, end, ret->since, &base);
+	*ret_end = end;
+	return merge_base(g, base, end, *ret_since, ret_base);
+}
+
+static int changed(struct git *g, const char *from, const char *to, struct vx_changed *ret)
+{
+	const char *base, *end;
+	struct vx_strlist paths = {0};
+	int r = resolve(g, from, to, &ret->since, &base, &end);
+
 	if (r == 0)
 		r = vx_treediff(
 			&g->program, g->ws->root, base, to ? end : NULL, g->a, &paths, g->err);
@@ -239,22 +249,46 @@ static int changed(struct git *g, const char *from, const char *to, struct vx_ch
 	return 0;
 }
 
-int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to,
-	struct vx_arena *a, struct vx_changed *ret, struct vx_err *err)
+static int begin(
+	struct git *g, const struct vx_workspace *ws, struct vx_arena *a, struct vx_err *err)
 {
-	struct git g = {.ws = ws,
+	*g = (struct git){.ws = ws,
 		.a = a,
 		.err = err,
 		.out = VX_BUF(MAX_GIT_BYTES),
 		.errout = VX_BUF(65536)};
-	struct vx_changed c = {0};
+	return vx_git_find(ws->root, a, &g->program, err);
+}
 
-	int r = vx_git_find(ws->root, a, &g.program, err);
-	if (r < 0)
-		return r;
-	r = changed(&g, from, to, &c);
-	vx_buf_free(&g.out);
-	vx_buf_free(&g.errout);
+static void end(struct git *g)
+{
+	vx_buf_free(&g->out);
+	vx_buf_free(&g->errout);
+}
+
+int vx_changed_base(const struct vx_workspace *ws, const char *from, struct vx_arena *a,
+	const char **ret_since, const char **ret_commit, struct vx_err *err)
+{
+	struct git g;
+	const char *head;
+	int r = begin(&g, ws, a, err);
+
+	if (r == 0)
+		r = resolve(&g, from, NULL, ret_since, ret_commit, &head);
+	end(&g);
+	return r;
+}
+
+int vx_changed_paths(const struct vx_workspace *ws, const char *from, const char *to,
+	struct vx_arena *a, struct vx_changed *ret, struct vx_err *err)
+{
+	struct git g;
+	struct vx_changed c = {0};
+	int r = begin(&g, ws, a, err);
+
+	if (r == 0)
+		r = changed(&g, from, to, &c);
+	end(&g);
 	if (r == 0)
 		*ret = c;
 	return r;

@@ -65,6 +65,14 @@ uint32_t vx_dir_file_bit(const char *name, size_t len)
 	return 0;
 }
 
+const char *vx_dir_file_name(uint32_t bit)
+{
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (known[i].bit == bit)
+			return known[i].name;
+	return NULL;
+}
+
 int vx_member_globs_compile(struct vx_strs patterns, const char *where, struct vx_arena *a,
 	struct vx_member_globs **ret, struct vx_err *err)
 {

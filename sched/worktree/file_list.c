@@ -95,6 +95,34 @@ int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memor
 	return 0;
 }
 
+int vx_source_given(const char *root, enum vx_oid_kind kind, bool trust_exec,
+	const struct vx_files *files, struct vx_source **ret)
+{
+	struct vx_source *s = begin(root, 1);
+	int r = s->root_fd;
+	if (r < 0) {
+		vx_source_close(s);
+		return r;
+	}
+	s->kind = kind;
+	s->trust_exec = trust_exec;
+	s->given = files;
+	snprintf(s->why, sizeof s->why, "given");
+	*ret = s;
+	return 0;
+}
+
+static void list_given(const struct vx_files *given, const char *dir, struct vx_files *out)
+{
+	uint32_t lo, hi;
+	struct vx_file *itself = *dir ? vx_files_find(given, dir) : NULL;
+	if (itself)
+		vx_files_add(out, itself);
+	vx_files_below(given, dir, &lo, &hi);
+	for (uint32_t i = lo; i < hi; i++)
+		vx_files_add(out, given->v[i]);
+}
+
 void vx_source_close(struct vx_source *s)
 {
 	if (!s)
@@ -116,6 +144,10 @@ int vx_source_list(struct vx_source *s, const char *dir, struct vx_arena *a, str
 	struct vx_err *err)
 {
 	atomic_fetch_add(&s->lists, 1);
+	if (s->given) {
+		list_given(s->given, dir, out);
+		return 0;
+	}
 	if (!*dir && s->first_ready) {
 		s->first_ready = false;
 		*out = s->first;
@@ -132,6 +164,10 @@ int vx_source_same(struct vx_source *s, const char *dir)
 
 int vx_source_ignored(struct vx_source *s, const char *path, bool *ret, struct vx_err *err)
 {
+	if (s->given) {
+		*ret = false;
+		return 0;
+	}
 	return s->own ? vx_own_ignored(s, path, ret, err) : vx_git_ignored(s, path, ret, err);
 }
 
@@ -147,11 +183,15 @@ bool vx_source_facts(const struct vx_source *s, const struct vx_list_facts *to)
 
 int vx_source_tracks_below(struct vx_source *s, const char *dir, struct vx_err *err)
 {
+	if (s->given) /* nothing is written there */
+		return 0;
 	return s->own ? vx_own_tracks_below(s->own, dir) : vx_git_tracks_below(s, dir, err);
 }
 
 bool vx_source_tracked(const struct vx_source *s, const char *path)
 {
+	if (s->given)
+		return vx_files_find(s->given, path) != NULL;
 	if (s->own)
 		return vx_own_tracked(s->own, path);
 	return vx_map_get(&s->tracked, path, strlen(path)) != VX_MAP_NONE;
@@ -159,6 +199,8 @@ bool vx_source_tracked(const struct vx_source *s, const char *path)
 
 bool vx_source_recorded(struct vx_source *s, const char *path, struct vx_recorded *ret)
 {
+	if (s->given)
+		return false;
 	return s->own ? vx_own_recorded(s->own, path, ret) : vx_git_recorded(s, path, ret);
 }
 

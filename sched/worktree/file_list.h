@@ -30,6 +30,10 @@ int vx_source_list_ahead(struct vx_source *s);
 int vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory, struct vx_err *err);
 struct vx_ahead;
 struct vx_source *vx_ahead_take(struct vx_ahead *h); /* waits; NULL: to be opened as ever */
+/* One whose list is given: the files of a commit, each with its id, sorted. `root` is where the
+ * few of them lie that are read (and is not the source of any list); `files` is borrowed. */
+int vx_source_given(const char *root, enum vx_oid_kind kind, bool trust_exec,
+	const struct vx_files *files, struct vx_source **ret);
 void vx_source_close(struct vx_source *s);
 /* Appends what `dir` holds ("" the whole workspace; it may name a file) to `out`: only what is on
  * disk as a file or a link, sorted. An id is given only where the index entry is provably clean. A

@@ -39,6 +39,7 @@ struct vx_source {
 	struct vx_own *aside;   /* git itself only: the repositories that it is not started in */
 	struct vx_strlist said; /* by the first list; lives with own or aside */
 	bool listed;            /* the first list is complete */
+	const struct vx_files *given; /* the list itself; NULL: it is made */
 	struct vx_wtmem *memory;
 	const struct vx_key_memory *keep; /* where the memory lives; NULL nowhere */
 	pthread_mutex_t lock;             /* git is made under it */

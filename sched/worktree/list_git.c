@@ -6,6 +6,7 @@
 #include "../git/repository.h"
 #include "file_list_int.h"
 
+#include "vx/assert.h"
 #include "vx/buf.h"
 #include "vx/clock.h"
 #include "vx/err.h"
@@ -41,6 +42,7 @@ static bool tells_case(const struct vx_source *s)
  */
 static int find_git(struct vx_source *s, struct vx_git *ret, struct vx_err *err)
 {
+	vx_assert(!s->given); /* its root is no workspace that would keep its own programs out */
 	pthread_mutex_lock(&s->lock);
 	int r = s->git.path ? 0 : vx_git_find(s->root, &s->a, &s->git, err);
 	if (r == 0) {

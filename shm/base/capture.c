@@ -171,7 +171,7 @@ static int end_kept(struct capture *c, int r)
 	return r < 0 ? r : status;
 }
 
-/* The caller's further descriptors come along; 0, 1 and 2 are ours. */
+/* The caller's further descriptors come along, its stdin among them; 1 and 2 are ours. */
 static int start(const struct vx_spawn *s, int out, int errout, struct capture *c)
 {
 	struct vx_spawn_fd fds[VX_MAX_SPAWN_FDS];
@@ -181,7 +181,7 @@ static int start(const struct vx_spawn *s, int out, int errout, struct capture *
 	fds[n++] = (struct vx_spawn_fd){out, 1};
 	fds[n++] = (struct vx_spawn_fd){errout, 2};
 	for (uint32_t i = 0; i < s->n_fds; i++) {
-		if (s->fds[i].to < 3)
+		if (s->fds[i].to == 1 || s->fds[i].to == 2)
 			continue;
 		if (n == VX_MAX_SPAWN_FDS)
 			return -E2BIG;

@@ -131,7 +131,84 @@ is 'and for --affected' "$(plan --affected=HEAD)" c
 git -C p/c/src/module reset -q --hard HEAD~1
 put p/c/src/module/new x
 is 'an untracked file in it' "$(plan --filter '[HEAD]')" c
+is 'and for --affected, with its reason' "$("$VX" run build --affected=HEAD --dry | grep -c 'c#build  because p/c/src/module/new changed')" 1
 rm p/c/src/module/new
+git -C p/c/src/module commit -q --allow-empty -m m3
+git commit -qam 'submodule at m3'
+put p/c/src/x again
+rm -rf .git/modules/p/c/src/module/objects/*
+is 'a commit that the submodule does not have: everything' "$("$VX" run build --affected=HEAD~1 --dry | grep -c 'because the submodule p/c/src/module does not have its commit of HEAD~1')" 3
+
+# configurations that are programs
+new_repo "$W/programs"
+put package.json '{"name":"root","private":true,"workspaces":["p/*"]}'
+for p in a b; do
+	put p/$p/package.json "{\"name\":\"$p\"}"
+	put p/$p/vx.config.mjs "import { c } from '../../shared/$p.mjs'
+export default { tasks: { build: { exec: { command: c }, cache: { inputs: { files: ['src/**'] }, outputs: { files: [] } } } } }"
+	put shared/$p.mjs "export const c = 'one'"
+done
+put .gitignore $'.vx/\n'
+git add -A
+git commit -qm one
+if node --version >/dev/null 2>&1; then
+	is 'programs as they were' "$(plan --affected=HEAD)" '0: nothing affected since HEAD'
+	put shared/a.mjs "export const c = 'two'"
+	is 'a file that one of them imports' "$(plan --affected=HEAD)" a
+	is 'and why' "$("$VX" run build --affected=HEAD --dry | grep -c 'a#build  because shared/a.mjs changed, which p/a/vx.config.mjs reads')" 1
+	is 'the same from what is remembered of the evaluation' "$(plan --affected=HEAD)" a
+	git checkout -q .
+	put p/b/vx.config.mjs "$(cat p/b/vx.config.mjs) // the same"
+	is 'a program itself' "$(plan --affected=HEAD)" b
+	put p/b/vx.config.mjs "import fs from 'node:fs'; fs.readdirSync('p')
+$(git show HEAD:p/b/vx.config.mjs)"
+	git add -A
+	git commit -qm reads
+	put p/new x
+	is 'what code reads while it runs was read for all' "$(plan --affected=HEAD)" 'a b'
+	rm p/new
+	git rm -q p/a/vx.config.mjs
+	put p/a/vx.json "$(cached true)"
+	is 'a program that is gone' "$(plan --affected=HEAD)" a
+	# nothing of the commit is run
+	git reset -q --hard
+	rm p/a/vx.json
+	put p/a/vx.config.mjs "import fs from 'node:fs'; fs.writeFileSync('$W/ran-it', ''); export default { tasks: {} }"
+	git add -A
+	git commit -qm evil
+	git checkout -q HEAD~1 p/a/vx.config.mjs
+	is 'the commit says something else, and is not run' "$(plan --affected=HEAD) $(ls "$W/ran-it" 2>&1 | grep -c 'No such')" 'a 1'
+else
+	skip 'configurations that are programs' 'no node'
+fi
+
+# turbo.json
+new_repo "$W/turbo"
+put package.json '{"name":"root","private":true,"packageManager":"npm@10.0.0","workspaces":["p/*"]}'
+put package-lock.json '{"lockfileVersion":3,"packages":{}}'
+put turbo.json '{"globalDependencies":[".env","global.txt"],"tasks":{"build":{"inputs":["src/**",".env"]}}}'
+put .gitignore $'.env\n.vx/\n'
+put .env A=1
+put global.txt 1
+for p in a b; do
+	put p/$p/package.json "{\"name\":\"$p\",\"version\":\"1.0.0\",\"scripts\":{\"build\":\"true\"}}"
+	put p/$p/src/x 1
+	put p/$p/.env 1
+done
+git add -A
+git commit -qm one
+put package.json "$(cat package.json) "
+is 'turbo.json: white space in the root manifest' "$(plan --affected=HEAD)" '0: nothing affected since HEAD'
+put turbo.json '{ "globalDependencies":[".env","global.txt"],"tasks":{"build":{"inputs":["src/**",".env"]},"test":{}}}'
+is 'turbo.json: what no task sees' "$(plan --affected=HEAD)" '0: nothing affected since HEAD'
+put turbo.json '{"globalDependencies":["global.txt"],"tasks":{"build":{"inputs":["src/**",".env"]}}}'
+is 'turbo.json: an ignored file is global no more' "$(plan --affected=HEAD)" 'a b'
+git checkout -q .
+put global.txt 2
+is 'turbo.json: a global file' "$(plan --affected=HEAD)" 'a b'
+git checkout -q .
+put p/a/turbo.json '{"extends":["//"],"tasks":{"build":{"env":["X"]}}}'
+is 'turbo.json: of one package' "$(plan --affected=HEAD)" a
 
 # a workspace below the top of the repository
 new_repo "$W/big"

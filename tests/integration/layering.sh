@@ -1,7 +1,7 @@
 # The directions of dependencies, from #include lines and from the symbols of the built objects; and the size of files.
 #
-#   include <- shm <- {git, glob, worktree, workspace, config, graph, key, cache, core, lane, box, trace, net} <- {loop, worker} <- cli
-#   peers: worktree, glob -> git; workspace -> worktree, glob; config -> glob; graph -> workspace, config; key -> graph, worktree; cache -> key; lane -> cache;
+#   include <- shm <- {git, glob, worktree, workspace, config, graph, key, affected, cache, core, lane, box, trace, net} <- {loop, worker} <- cli
+#   peers: worktree, glob -> git; workspace -> worktree, glob; config -> glob; graph -> workspace, config; key -> graph, worktree; affected -> key; cache -> key; lane -> cache;
 #   report -> core
 . "$(dirname "$0")/../lib.sh"
 cd "$SRC" || exit 1
@@ -11,9 +11,9 @@ import os, re, subprocess, sys
 
 build = sys.argv[1]
 PEERS = {"git": [], "glob": ["git"], "worktree": ["git"], "workspace": ["worktree", "glob"], "config": ["glob"], "graph": ["workspace", "config"],
-         "key": ["graph", "worktree"], "cache": ["key"], "lane": ["cache"], "core": [],
+         "key": ["graph", "worktree"], "cache": ["key"], "lane": ["cache"], "core": [], "affected": ["key"],
          "report": ["core"], "box": [], "trace": [], "net": [], "init": []}
-SCHED = ["git", "glob", "worktree", "workspace", "config", "graph", "key", "cache", "core", "lane", "report"]
+SCHED = ["git", "glob", "worktree", "workspace", "config", "graph", "key", "cache", "core", "lane", "report", "affected"]
 WORKER = ["box", "trace", "net"]
 THIRD_PARTY = ["liburing.h", "lmdb.h", "zstd.h", "seccomp.h", "msgpack", "nettle/", "json-c/", "yaml.h", "pcre2.h", "cmocka.h", "curl/"]
 

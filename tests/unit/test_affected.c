@@ -56,15 +56,15 @@ static const char *affected(struct plan *p, const char *base)
 {
 	static char out[8192];
 	static const char *const words[] = {"build", "test"};
-	struct vx_select_opts o = {
-		.cwd = ".", .affected = true, .affected_base = base, .words = {words, 2}};
+	struct vx_select_opts o = {.cwd = ".", .affected = true, .words = {words, 2}};
+	struct vx_affected_opts ao = {0};
 	size_t n = 0;
 
 	out[0] = '\0';
 	memset(&p->err, 0, sizeof p->err);
 	p->r = vx_select(&p->ws, &o, &p->a, &p->sel, &p->err);
 	if (p->r == 0)
-		p->r = vx_affected_narrow(&p->ws, &o, &p->a, &p->sel, &p->err);
+		p->r = vx_affected_narrow(&p->ws, base, &ao, &p->a, &p->sel, &p->err);
 	snprintf(p->text, sizeof p->text, "%s (%s)", p->err.what, p->err.fix);
 	if (p->r < 0)
 		return p->text;
@@ -94,12 +94,12 @@ static void test_by_task(void **state)
 	vxt_write(p.dir, "p/lib/test/l.c", "2");
 	assert_string_equal(affected(&p, "HEAD"), "lib#test: p/lib/test/l.c changed");
 	git(&p, "checkout -q .");
-	/* untracked, and declared by nobody: the whole project; ignored: nobody */
+	/* what is in no key, or ignored: nobody; untracked: whoever has it as an input */
 	vxt_write(p.dir, "p/app/other.txt", "1");
 	vxt_write(p.dir, "p/app/dist/x", "1");
-	assert_string_equal(affected(&p, "HEAD"),
-		"app#build: p/app/other.txt changed, which no task declares\n"
-		"app#test: p/app/other.txt changed, which no task declares");
+	assert_string_equal(affected(&p, "HEAD"), "nothing affected since HEAD");
+	vxt_write(p.dir, "p/app/test/new", "1");
+	assert_string_equal(affected(&p, "HEAD"), "app#test: p/app/test/new changed");
 	git(&p, "clean -qfd");
 	/* a manifest: the whole project, and dependents of its tasks */
 	vxt_write(p.dir, "p/lib/package.json", "{\"name\":\"lib\",\"private\":true}");
@@ -110,8 +110,7 @@ static void test_by_task(void **state)
 	git(&p, "checkout -q .");
 	/* no cache: any file of the project */
 	vxt_write(p.dir, "p/docs/x.md", "2");
-	assert_string_equal(
-		affected(&p, "HEAD"), "docs#build: p/docs/x.md changed, which no task declares");
+	assert_string_equal(affected(&p, "HEAD"), "docs#build: p/docs/x.md changed");
 	/* a lockfile: everything */
 	vxt_write(p.dir, "package-lock.json", "{ }");
 	assert_int_equal(strncmp(affected(&p, "HEAD"),
@@ -140,12 +139,12 @@ static void test_bases(void **state)
 	git(&p, "commit -qam main2");
 	git(&p, "checkout -q work");
 	assert_string_equal(affected(&p, NULL),
-		"app#build: p/app/src/a.c changed\ndocs#build: p/docs/x.md changed, which no task declares");
+		"app#build: p/app/src/a.c changed\ndocs#build: p/docs/x.md changed");
 	setenv("TURBO_SCM_BASE", "HEAD~1", 1);
 	assert_string_equal(affected(&p, NULL), "app#build: p/app/src/a.c changed");
 	p.ws.settings.affected_base = "HEAD~2";
 	assert_string_equal(affected(&p, NULL),
-		"app#build: p/app/src/a.c changed\ndocs#build: p/docs/x.md changed, which no task declares");
+		"app#build: p/app/src/a.c changed\ndocs#build: p/docs/x.md changed");
 	p.ws.settings.affected_base = NULL;
 	unsetenv("TURBO_SCM_BASE");
 	/* on main itself the only candidate is HEAD: the commit before */
@@ -197,6 +196,144 @@ static void test_no_history(void **state)
 	plan_close(&p);
 }
 
+/* Loads what is there now and asks. */
+static const char *now(struct plan *p)
+{
+	if (plan_load(p) < 0)
+		fail_msg("%s", p->text);
+	return affected(p, "HEAD");
+}
+
+static void test_configurations(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	repository(&p);
+	/* what moves no key selects nothing */
+	vxt_write(p.dir, "package.json", "{\"name\":\"root\", \"workspaces\":[\"p/*\"]}\n");
+	vxt_write(p.dir, "vx.workspace.json", "{\"concurrency\":\"2\"}");
+	assert_string_equal(now(&p), "nothing affected since HEAD");
+	vxt_write(p.dir, "p/docs/vx.json",
+		"{\"tags\":[\"x\"],\"tasks\":{\"build\":{\"exec\":{\"command\":\"d\"}}}}");
+	/* its file is an input, since it has no cache */
+	assert_string_equal(now(&p), "docs#build: p/docs/vx.json changed");
+	git(&p, "checkout -q .");
+	/* one task of a project is another one */
+	vxt_write(p.dir, "p/lib/vx.json",
+		"{\"tasks\":{\"build\":" CACHED("b", "\"src/**\"", "\"dist/**\"",
+			"") ",\"test\":" CACHED("t2", "\"test/**\"", "", "\"build\"") "}}");
+	assert_string_equal(now(&p), "lib#test: p/lib/vx.json changed");
+	git(&p, "checkout -q .");
+	/* a package that comes: what depends on it now; a default that reaches one project */
+	vxt_write(p.dir, "p/new/package.json", "{\"name\":\"new\"}");
+	vxt_write(p.dir, "p/new/vx.json", "{\"tasks\":{\"build\":" CACHED("n", "", "", "") "}}");
+	assert_string_equal(now(&p), "new#build: HEAD does not have it");
+	git(&p, "clean -qfd");
+	/* a package that goes takes its task out of a key */
+	git(&p, "rm -rq p/lib");
+	assert_string_equal(now(&p), "app#build: it depends on other tasks");
+	git(&p, "reset -q --hard");
+	/* the same files, now of a nested project */
+	vxt_write(
+		p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\",\"p/docs/*\"]}");
+	vxt_write(p.dir, "p/docs/in/package.json", "{\"name\":\"in\"}");
+	git(&p, "add -A");
+	git(&p, "commit -qm in");
+	vxt_write(p.dir, "package.json", "{\"name\":\"root\",\"workspaces\":[\"p/*\"]}");
+	assert_string_equal(now(&p), "docs#build: p/docs/in/package.json became an input");
+	/* what the commit says cannot be understood */
+	vxt_write(p.dir, "p/app/vx.json", "{");
+	git(&p, "commit -qam broken");
+	git(&p, "checkout -q HEAD~1 p/app/vx.json");
+	assert_non_null(strstr(
+		now(&p), "app#build: its configuration in HEAD cannot be taken: p/app/vx.json"));
+	assert_null(strstr(now(&p), "docs#build"));
+	vxt_write(p.dir, "package.json", "{");
+	git(&p, "commit -qam broken2");
+	git(&p, "checkout -q HEAD~1 package.json");
+	assert_non_null(strstr(now(&p), "docs#build: the workspace of HEAD cannot be loaded: "));
+	plan_close(&p);
+}
+
+static void test_probes(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	repository(&p);
+	vxt_write(p.dir, "p/lib/vx.json",
+		"{\"tasks\":{\"build\":{\"exec\":{\"command\":\"b\"},\"cache\":{\"inputs\":{\"files\":[],\"runtime\":[\"node --version\"]},"
+		"\"outputs\":{\"files\":[]}}},\"test\":{\"exec\":{\"command\":\"b\"},\"cache\":{\"inputs\":{\"files\":[],"
+		"\"workspaceRuntime\":[\"./probe.sh\"]},\"outputs\":{\"files\":[]}}}}}");
+	git(&p, "add -A");
+	git(&p, "commit -qm probes");
+	assert_string_equal(now(&p), "nothing affected since HEAD");
+	vxt_write(p.dir, "README", "x");
+	assert_string_equal(now(&p),
+		"lib#test: README changed, and what \"./probe.sh\" tells of it is not known");
+	plan_close(&p);
+}
+
+/* A task whose key does not fold that of its dependency, but whose inputs it may write. */
+static void test_written_upstream(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	repository(&p);
+	vxt_write(p.dir, "p/lib/vx.json",
+		"{\"tasks\":{\"build\":" CACHED("b", "\"src/**\"", "\"gen/**\"",
+			"") ",\"test\":{\"dependsOn\":[\"build\"],\"exec\":{\"command\":\"t\"},\"cache\":{\"inputs\":{\"files\":[\"test/**\"],\"tasks\":[]},"
+			    "\"outputs\":{\"files\":[]}}}}}");
+	git(&p, "add -A");
+	git(&p, "commit -qm x");
+	vxt_write(p.dir, "p/lib/src/l.c", "2");
+	assert_string_equal(now(&p), "app#build: depends on lib#build: p/lib/src/l.c changed\n"
+				     "lib#build: p/lib/src/l.c changed");
+	vxt_write(p.dir, "vx.workspace.json", "{\"rules\":{\"upfrontKeys\":false}}");
+	vxt_write(p.dir, "p/lib/vx.json",
+		"{\"tasks\":{\"build\":" CACHED("b", "\"src/**\"", "\"gen/**\"",
+			"") ",\"test\":{\"dependsOn\":[\"build\"],\"exec\":{\"command\":\"t\"},\"cache\":{\"inputs\":{\"files\":[\"gen/**\"],\"tasks\":[]},"
+			    "\"outputs\":{\"files\":[]}}}}}");
+	git(&p, "add -A");
+	git(&p, "commit -qm y");
+	vxt_write(p.dir, "p/lib/src/l.c", "3");
+	assert_string_equal(now(&p),
+		"app#build: depends on lib#build: p/lib/src/l.c changed\n"
+		"lib#build: p/lib/src/l.c changed\n"
+		"lib#test: may read what is written by lib#build: p/lib/src/l.c changed");
+	plan_close(&p);
+}
+
+/* Bytes on disk that are not the blob's. */
+static void test_converted(void **state)
+{
+	struct plan p;
+
+	(void)state;
+	repository(&p);
+	vxt_write(p.dir, ".gitattributes", "*.c eol=crlf\n");
+	vxt_write(p.dir, "p/app/src/a.c", "1\n2\n");
+	git(&p, "add -A");
+	git(&p, "commit -qm crlf");
+	unlink(vxt_path(p.dir, "p/app/src/a.c"));
+	git(&p, "checkout -q p/app/src/a.c");
+	/* the index is to prove it */
+	git(&p, "update-index -q --refresh && touch -d 2020-01-01 p/app/src/a.c && git update-index -q --refresh");
+	vxt_write(p.dir, "README", "x");
+	assert_string_equal(now(&p), "nothing affected since HEAD");
+	git(&p, "checkout -q .");
+	vxt_write(p.dir, ".gitattributes", "*.c eol=lf\n");
+	assert_string_equal(now(&p),
+		"app#build: attributes of git changed, which may convert p/app/src/a.c\n"
+		"lib#build: attributes of git changed, which may convert p/lib/src/l.c\n"
+		"lib#test: attributes of git changed, which may convert p/lib/test/l.c");
+	vxt_write(p.dir, ".gitattributes", "*.c eol=crlf\n*.md linguist-documentation\n");
+	assert_string_equal(now(&p), "nothing affected since HEAD");
+	plan_close(&p);
+}
+
 static void expect(struct plan *p, const char *words, const char *want)
 {
 	if (plan_graph(p, words) != 0)
@@ -233,6 +370,10 @@ int main(void)
 		cmocka_unit_test(test_by_task),
 		cmocka_unit_test(test_bases),
 		cmocka_unit_test(test_no_history),
+		cmocka_unit_test(test_configurations),
+		cmocka_unit_test(test_probes),
+		cmocka_unit_test(test_written_upstream),
+		cmocka_unit_test(test_converted),
 		cmocka_unit_test(test_ref_filters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
