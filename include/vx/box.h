@@ -60,7 +60,9 @@ pid_t vx_box_pid(const struct vx_box *b);
 void vx_box_free(struct vx_box *b); /* ends the host and reaps it */
 
 /* Sweeps what earlier runs left on record in `record_dir` (a record is locked by whoever may still
- * use it). Called once at the start of a run. */
-int vx_box_sweep_records(const char *record_dir);
+ * use it). -EPERM with `err` set: an attempt was cut short, and where it could write there is a
+ * name now that no task may make (vx/protect.h); until a person has decided, nothing is run. Other
+ * -errno without a text: nothing could be swept. Called once at the start of a run. */
+int vx_box_sweep_records(const char *record_dir, struct vx_err *err);
 
 #endif

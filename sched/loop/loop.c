@@ -299,9 +299,9 @@ static int set_up(struct loop *l, struct vx_err *err)
 			l->plan->ws.root, l->signal_fd, lock_waits, l, &l->lock_fd, err);
 	if (!r)
 		r = vx_lane_recover(l->plan->ws.root, err);
-	if (!r)
-		(void)vx_box_sweep_records(
-			vx_arena_printf(&l->arena, "%s/.vx/sweep", l->plan->ws.root));
+	if (!r && vx_box_sweep_records(vx_arena_printf(&l->arena, "%s/.vx/sweep", l->plan->ws.root),
+			  err) == -EPERM)
+		r = -EPERM;
 	if (!r)
 		r = open_store(l, err);
 	if (!r && sure_to_run(l))

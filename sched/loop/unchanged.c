@@ -7,6 +7,7 @@
 #include "vx/fd.h"
 #include "vx/unchanged.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,9 @@ static bool holds(
 	struct vx_err err = {0};
 	if (vx_lane_recover(p->root, &err) < 0)
 		return false;
-	(void)vx_box_sweep_records(vx_arena_printf(&p->arena, "%s/.vx/sweep", p->root));
+	if (vx_box_sweep_records(vx_arena_printf(&p->arena, "%s/.vx/sweep", p->root), &err) ==
+		-EPERM)
+		return false; /* the ordinary way says why */
 	return vx_store_stamp(a->store_dir, &now) == 0 &&
 	       memcmp(now.v, a->store, sizeof now.v) == 0 &&
 	       vx_unchanged_holds(p->unchanged, o->forwarded);

@@ -179,7 +179,7 @@ static int run_one(struct vx_box *box, struct vx_json *o, int results)
 	int r;
 
 	if (vx_json_has(o, "sweep"))
-		return vx_box_sweep_records(str(o, "sweep", "")) == 0 ? 0 : 1;
+		return vx_box_sweep_records(str(o, "sweep", ""), NULL) == 0 ? 0 : 1;
 	if (!arm)
 		fill_desc(o, &d);
 	r = arm ? vx_box_arm(box, false, &err) : vx_box_start(box, &d, -1, 1, 2, &err);

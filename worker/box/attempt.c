@@ -60,6 +60,7 @@ static void forget(struct host *h)
 static void refuse(struct host *h, const struct vx_err *err)
 {
 	clean_up(h, NULL);
+	place_record_clear(&h->record);
 	h->at.done.end = VX_END_REFUSED;
 	vx_err_line(err, h->at.done.text, sizeof h->at.done.text);
 	answer(h, VX_BOX_REFUSED);
@@ -117,7 +118,7 @@ void attempt_begin(struct host *h, int fds[BOX_MAX_FDS])
 	a->asked_ns = vx_now_ns();
 	int r = read_request(h, fds[0], &record_dir, &err);
 	if (r == 0)
-		r = place_make(&a->places, h->root_fd, record_dir, &a->r, &err);
+		r = place_make(&a->places, &h->record, h->root_fd, record_dir, &a->r, &err);
 	if (r == 0 && !h->plain)
 		add_covers(h);
 	if (r == 0)
@@ -350,6 +351,7 @@ void attempt_end(struct host *h)
 		a->done.flags |= VX_DONE_VIOLATION;
 		add_text(a, vx_buf_str(&lines));
 	}
+	place_record_clear(&h->record);
 	bool failed = a->done.end != VX_END_EXIT || a->done.code != 0;
 	if (failed && !a->done.text[0] && untouched.len && !a->killed)
 		add_text(a, vx_buf_str(&untouched));
@@ -390,4 +392,5 @@ void attempt_abandon(struct host *h)
 		vx_buf_free(&lines);
 		forget(h);
 	}
+	place_record_close(&h->record);
 }

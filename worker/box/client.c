@@ -92,7 +92,7 @@ static void end_host(struct vx_box *b, bool patient)
 	b->pid = 0;
 	b->busy = b->arming = false;
 	if (b->record_dir)
-		vx_box_sweep_records(b->record_dir);
+		vx_box_sweep_records(b->record_dir, NULL); /* the next host says what it finds */
 	free(b->record_dir);
 	b->record_dir = NULL;
 	vx_arena_free(&b->withheld);
@@ -335,7 +335,7 @@ static int hand_over(struct vx_box *b, const struct vx_sbx_request *q, const cha
 		return vx_err_set(err, r, "sandbox: cannot hand the task to the box host: %s",
 			vx_strerror(r));
 	free(b->record_dir);
-	b->record_dir = q->n_placeholders ? vx_xstrdup(record_dir) : NULL;
+	b->record_dir = q->n_placeholders || q->deny_in.n ? vx_xstrdup(record_dir) : NULL;
 	b->busy = true;
 	b->less = (q->weaker ? VX_DONE_HOST_PROC : 0) | (b->fell_back ? VX_DONE_PLAIN : 0);
 	return 0;

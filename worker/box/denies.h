@@ -61,5 +61,8 @@ int deny_walk(const char *dir,
 /* After an attempt: what has appeared is removed, and what cannot be looked through is removed
  * whole; one line each. Returns how many. */
 int deny_enforce(int root_fd, const struct vx_sbx_request *r, struct vx_buf *lines);
+/* The same look without touching anything: is there what deny_enforce would remove? `ret` is the
+ * first of it. */
+bool deny_find(int root_fd, const struct vx_sbx_request *r, char *ret, size_t cap);
 
 #endif

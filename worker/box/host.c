@@ -118,7 +118,8 @@ int vx_boxhost_main(int argc, char **argv)
 		.init = BOX_FD_INIT,
 		.base = TREE_BASE_INIT,
 		.root_fd = -1,
-		.newer_fd = -1};
+		.newer_fd = -1,
+		.record = PLACE_RECORD_INIT};
 
 	if (argc != 4)
 		return 1;

@@ -50,6 +50,7 @@ struct host {
 	} covers[HOST_MAX_COVERS];
 	uint32_t n_covers;
 	struct vx_arena arena;
+	struct place_record record;
 	struct attempt at;
 };
 

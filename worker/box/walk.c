@@ -294,10 +294,13 @@ int deny_walk(const char *dir,
 /* ---- after an attempt ---- */
 
 struct enforcer {
-	const struct deny_rules *rules;
-	const struct vx_map *known;
+	struct deny_rules rules;
+	struct vx_map known;
 	struct deny_dir dir;
 	bool set_id; /* the filter could not keep the task from making such files */
+	/* nothing is removed: the first name that is found goes here, and that is all */
+	char *found;
+	size_t found_cap;
 	struct vx_buf *lines;
 	int n;
 };
@@ -306,7 +309,7 @@ static void after_enter(struct walk *w)
 {
 	struct enforcer *e = w->arg;
 
-	e->dir = deny_dir(e->rules, w->path);
+	e->dir = deny_dir(&e->rules, w->path);
 }
 
 /* What is in the directory at hand: the whole of it. */
@@ -352,7 +355,7 @@ static void clear_set_id(struct walk *w, int dir_fd, const char *name)
 static bool after_look(struct walk *w, int dir_fd, const char *name, enum vx_fact_type type)
 {
 	struct enforcer *e = w->arg;
-	enum deny_verdict v = deny_judge(e->rules, &e->dir, name, type);
+	enum deny_verdict v = deny_judge(&e->rules, &e->dir, name, type);
 
 	if (v != DENY_IT) {
 		if (e->set_id && type == VX_FACT_FILE)
@@ -361,8 +364,14 @@ static bool after_look(struct walk *w, int dir_fd, const char *name, enum vx_fac
 	}
 	char path[VX_MAX_PATH + NAME_MAX + 2];
 	snprintf(path, sizeof path, "%s/%s", w->path, name);
-	if (vx_map_gets(e->known, path) == VX_MAP_NONE)
+	if (vx_map_gets(&e->known, path) != VX_MAP_NONE)
+		return false;
+	if (e->found) {
+		if (!e->n++)
+			snprintf(e->found, e->found_cap, "%s", path);
+	} else {
 		say_appeared(w, name, take_away(w, dir_fd, name));
+	}
 	return false;
 }
 
@@ -371,6 +380,12 @@ static bool after_look(struct walk *w, int dir_fd, const char *name, enum vx_fac
 static int after_stuck(struct walk *w, int dir_fd, const char *name, int error)
 {
 	struct enforcer *e = w->arg;
+
+	if (e->found) {
+		if (!e->n++)
+			snprintf(e->found, e->found_cap, "%s/%s", w->path, name);
+		return 0;
+	}
 	int r = error == -ELOOP ? take_away(w, dir_fd, name) : error;
 
 	e->n++;
@@ -389,7 +404,7 @@ static int enforce_in(int root_fd, const char *dir, struct enforcer *e)
 {
 	struct walk *w = vx_xcalloc(1, sizeof *w);
 
-	w->mend = true;
+	w->mend = !e->found;
 	w->max_entries = UINT64_MAX; /* a task that makes many waits for them to be looked at */
 	w->enter = after_enter;
 	w->look = after_look;
@@ -397,7 +412,10 @@ static int enforce_in(int root_fd, const char *dir, struct enforcer *e)
 	w->arg = e;
 	int r = walk(w, root_fd, dir);
 	free(w);
-	if (r < 0) {
+	if (r < 0 && e->found) {
+		if (!e->n++)
+			snprintf(e->found, e->found_cap, "%s", dir);
+	} else if (r < 0) {
 		vx_buf_printf(e->lines,
 			"sandbox: %s cannot be looked through for what no task may create: %s\n",
 			dir, vx_strerror(r));
@@ -406,33 +424,47 @@ static int enforce_in(int root_fd, const char *dir, struct enforcer *e)
 	return r;
 }
 
-int deny_enforce(int root_fd, const struct vx_sbx_request *r, struct vx_buf *lines)
+static int look_through(int root_fd, const struct vx_sbx_request *r, struct enforcer *e)
 {
 	struct vx_arena a = {0};
-	struct vx_map known = {0};
 	struct vx_wsglobs members = {0}, no_members = {0};
 	struct vx_err err = {0};
-	struct deny_rules rules = {.root = r->wall,
+
+	e->rules = (struct deny_rules){.root = r->wall,
 		.git_config = r->git_config,
 		.members = &members,
 		.no_members = &no_members,
 		.allowed = r->protect};
-	struct enforcer e = {
-		.rules = &rules, .known = &known, .set_id = r->nesting, .lines = lines};
-
 	if (!r->deny_in.n)
 		return 0;
 	for (uint32_t i = 0; i < r->members.n; i++) { /* they were compiled once already */
 		const char *p = r->members.v[i];
 		if (vx_wsglob_add(*p == '!' ? &no_members : &members, p + (*p == '!'), &a, &err) <
 			0)
-			vx_buf_printf(lines, "sandbox: %s\n", err.what), e.n++;
+			vx_buf_printf(e->lines, "sandbox: %s\n", err.what), e->n++;
 	}
 	for (uint32_t i = 0; i < r->deny_known.n; i++)
-		vx_map_puts(&known, r->deny_known.v[i], i);
+		vx_map_puts(&e->known, r->deny_known.v[i], i);
 	for (uint32_t i = 0; i < r->deny_in.n; i++)
-		enforce_in(root_fd, r->deny_in.v[i], &e);
-	vx_map_free(&known);
+		enforce_in(root_fd, r->deny_in.v[i], e);
+	vx_map_free(&e->known);
 	vx_arena_free(&a);
-	return e.n;
+	return e->n;
+}
+
+int deny_enforce(int root_fd, const struct vx_sbx_request *r, struct vx_buf *lines)
+{
+	struct enforcer e = {.set_id = r->nesting, .lines = lines};
+
+	return look_through(root_fd, r, &e);
+}
+
+bool deny_find(int root_fd, const struct vx_sbx_request *r, char *ret, size_t cap)
+{
+	struct vx_buf lines = VX_BUF(1U << 16);
+	struct enforcer e = {.lines = &lines, .found = ret, .found_cap = cap};
+
+	bool found = look_through(root_fd, r, &e) > 0;
+	vx_buf_free(&lines);
+	return found;
 }
