@@ -36,30 +36,41 @@ static const struct framework {
 	{{"@vue/cli-service"}, NULL, {"VUE_APP_*", "LAUNCH_EDITOR"}},
 };
 
-static bool depends_on(const struct vx_manifest *m, const char *name)
+struct package {
+	const struct vx_manifest *m;
+	const struct vx_workspace *ws;
+	const struct vx_project *p;
+};
+
+/* Of the registry: a framework's own repository is built with none. */
+static bool depends_on(const struct package *k, const char *name)
 {
-	for (uint32_t i = 0; i < m->n_deps; i++)
-		if (!m->deps[i].peer && strcmp(m->deps[i].name, name) == 0)
-			return true;
-	return false;
+	bool found = false;
+	for (uint32_t i = 0; i < k->m->n_deps && !found; i++)
+		found = !k->m->deps[i].peer && strcmp(k->m->deps[i].name, name) == 0;
+	for (uint32_t i = 0; i < k->p->n_deps && found; i++)
+		found = strcmp(k->ws->projects[k->p->deps[i]].name, name) != 0;
+	return found;
 }
 
-static bool fits(const struct framework *f, const struct vx_manifest *m)
+static bool fits(const struct framework *f, const struct package *k)
 {
-	if (f->beside && !depends_on(m, f->beside))
+	if (f->beside && !depends_on(k, f->beside))
 		return false;
 	for (size_t i = 0; i < sizeof f->packages / sizeof *f->packages && f->packages[i]; i++)
-		if (depends_on(m, f->packages[i]))
+		if (depends_on(k, f->packages[i]))
 			return true;
 	return false;
 }
 
-struct vx_strs vx_framework_env(const struct vx_manifest *m)
+struct vx_strs vx_framework_env(
+	const struct vx_manifest *m, const struct vx_workspace *ws, const struct vx_project *p)
 {
+	struct package k = {m, ws, p};
 	struct vx_strs s = {0};
 
 	for (uint32_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (fits(&table[i], m)) {
+		if (fits(&table[i], &k)) {
 			s.v = table[i].env;
 			while (s.n < 16 && s.v[s.n])
 				s.n++;

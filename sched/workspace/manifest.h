@@ -38,9 +38,13 @@ struct vx_manifest {
 int vx_manifest_parse(const char *text, size_t n, const char *where, struct vx_arena *keep,
 	struct vx_arena *scratch, struct vx_manifest *ret, struct vx_err *err);
 
-/* framework.c: the variables (names with `*`) of the framework that a package is built with.
- * Static; none where no framework is known. */
-struct vx_strs vx_framework_env(const struct vx_manifest *m);
+/* framework.c: the variables (names with `*`) of the framework that a package is built with, which
+ * no package of the workspace is. `p`: that package, with its edges. Static; none where no
+ * framework is known. */
+struct vx_project;
+struct vx_workspace;
+struct vx_strs vx_framework_env(
+	const struct vx_manifest *m, const struct vx_workspace *ws, const struct vx_project *p);
 
 struct vx_pnpm_workspace {
 	struct vx_strs packages;

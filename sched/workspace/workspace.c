@@ -194,7 +194,6 @@ static int add_project(struct loader *l, const char *dir, uint32_t files, const 
 		.n_scripts = m->n_scripts,
 		.version = m->version,
 		.files = files,
-		.framework_env = ws->settings.turbo ? vx_framework_env(m) : (struct vx_strs){0},
 	};
 	l->manifests[i] = *m;
 	ws->n_projects++;
@@ -402,6 +401,9 @@ static int load_projects(
 		r = edge_rules(l, info, &rules);
 	if (r == 0)
 		r = vx_edges_make(ws, l->manifests, &rules, l->keep, l->scratch, l->err);
+	for (uint32_t i = 0; i < ws->n_projects && r == 0 && ws->settings.turbo; i++)
+		ws->projects[i].framework_env =
+			vx_framework_env(&l->manifests[i], ws, &ws->projects[i]);
 	if (r == 0)
 		find_nested(l);
 	return r;

@@ -125,7 +125,8 @@ static void test_edges(void **state)
 	plan_close(&p);
 }
 
-/* The first framework of the table counts; peers do not; a variable may be taken out. */
+/* The first framework of the table counts; peers and packages of the workspace do not; a variable
+ * may be taken out. */
 static void test_frameworks(void **state)
 {
 	struct plan p;
@@ -140,8 +141,11 @@ static void test_frameworks(void **state)
 	write_member(&p, "vite", ",\"devDependencies\":{\"vite\":\"1\"}");
 	write_member(&p, "peer", ",\"peerDependencies\":{\"vite\":\"1\"}");
 	write_member(&p, "solid", ",\"dependencies\":{\"solid-js\":\"1\"}");
+	write_member(&p, "astro", "");
+	write_member(&p, "own", ",\"devDependencies\":{\"astro\":\"*\",\"gatsby\":\"1\"}");
 	unsetenv("VERCEL_SKEW_PROTECTION_ENABLED");
 	load(&p, "build");
+	assert_string_equal(join(plan_task(&p, "own#build")->decl->cache.env), "A GATSBY_*");
 	const struct vx_task_decl *t = plan_task(&p, "app#build")->decl;
 	assert_string_equal(join(t->cache.env), "A NEXT_PUBLIC_* NEXT_DEPLOYMENT_ID");
 	assert_int_equal(t->cache.n_inferred, 2);
