@@ -1,6 +1,6 @@
-/* SIGKILL of scheduler, fork server, worker, and of every pair of them: nothing that was started is
- * alive 3 s later, and a scheduler that survives says what was lost and goes on. The program is its
- * own scheduler (-driver) and fork server. */
+/* SIGKILL of scheduler, fork server, worker, and of every pair of them: nothing that was started
+ * stays alive, and a scheduler that survives says what was lost and goes on. The program is its own
+ * scheduler (-driver) and fork server. */
 #include "vxtest.h"
 #include "../unit/vxpool.h"
 
@@ -17,7 +17,6 @@
 #endif
 
 enum { SCHEDULER = 1, FORK_SERVER = 2, WORKER = 4 };
-enum { LIMIT_MS = 3000 };
 
 /* Everything that is hard to end, each with the argument $0 in its own name: a daemon in its own
  * session, a double fork, one that ignores signals, one that keeps making daemons, and one whose
@@ -173,21 +172,21 @@ static void begin(struct trial *t)
 	assert_non_null(fgets(line, sizeof line, t->out));
 	if (sscanf(line, "ready %d %d %d", &t->pids[1], &t->pids[2], &t->other_worker) != 3)
 		fail_msg("driver says: %s", line);
-	assert_true(vxp_alive(t->tags[0]) >= 4 && vxp_alive(t->tags[1]) >= 4);
+	vxt_wait_for(vxp_alive(t->tags[0]) >= 4 && vxp_alive(t->tags[1]) >= 4);
 }
 
 /* Seen none in several looks one after the other: one look alone may fall between two generations
  * of something that goes on. */
-static void gone(const char *word, const char *what, int limit_ms)
+static void gone(const char *word, const char *what)
 {
-	uint64_t end = vx_now_ns() + (uint64_t)limit_ms * 1000000;
+	uint64_t end = vx_now_ns() + VXT_HANG_S * 1000000000ULL;
 
 	for (int quiet = 0; quiet < 4;) {
 		int n = vxp_alive(word);
 
 		quiet = n == 0 ? quiet + 1 : 0;
 		if (vx_now_ns() > end && quiet == 0)
-			fail_msg("%d processes of %s are alive after %d ms", n, what, limit_ms);
+			fail_msg("%d processes of %s are alive after %d s", n, what, VXT_HANG_S);
 		pause_ms(3);
 	}
 }
@@ -196,7 +195,7 @@ static void gone(const char *word, const char *what, int limit_ms)
  * under whatever name. */
 static void nothing_is_below_us(void)
 {
-	uint64_t end = vx_now_ns() + LIMIT_MS * 1000000ULL;
+	uint64_t end = vx_now_ns() + VXT_HANG_S * 1000000000ULL;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
@@ -255,20 +254,20 @@ static void kill_and_check(int set)
 			/* it has seen the one before it die, and was quick */
 			assert_int_equal(errno, ESRCH);
 	if (set & SCHEDULER) {
-		gone(t.tags[0], "the first task", LIMIT_MS);
-		gone(t.tags[1], "the second task", LIMIT_MS);
-		gone(t.ours, "ours", LIMIT_MS);
+		gone(t.tags[0], "the first task");
+		gone(t.tags[1], "the second task");
+		gone(t.ours, "ours");
 	} else if (set & FORK_SERVER) {
-		gone(t.tags[0], "the first task", LIMIT_MS);
-		gone(t.tags[1], "the second task", LIMIT_MS);
+		gone(t.tags[0], "the first task");
+		gone(t.tags[1], "the second task");
 		expect(&t,
 			(const char *const[]){"lost 0 the fork server died",
 				"lost 1 the fork server died", "exited 0 5", "exited 1 5", NULL});
 	} else {
-		gone(t.tags[0], "the first task", LIMIT_MS);
+		gone(t.tags[0], "the first task");
 		expect(&t, (const char *const[]){
 				   "lost 0 its worker was killed by SIGKILL", "exited 0 5", NULL});
-		assert_true(vxp_alive(t.tags[1]) >= 4); /* the other worker's task goes on */
+		vxt_wait_for(vxp_alive(t.tags[1]) >= 4); /* the other worker's task goes on */
 		assert_int_equal(kill(t.other_worker, 0), 0);
 	}
 	finish(&t);
@@ -326,7 +325,7 @@ static void sandboxed(void **state)
 
 	(void)state;
 	assert_int_equal(vx_pool_arm(p, 0, false), 0);
-	assert_int_equal(vxp_event(p, &e, 20000), 1);
+	assert_int_equal(vxp_event(p, &e, VXT_HANG_MS), 1);
 	vx_pool_end(p);
 	if (e.done.end != VX_END_EXIT) {
 		vxt_skip(e.done.text);
@@ -370,9 +369,9 @@ static void stopped_processes_go_with_the_scheduler(void **state)
 		begin(&t);
 		assert_int_equal(kill(t.pids[i], SIGSTOP), 0);
 		assert_int_equal(kill(t.pids[0], SIGKILL), 0);
-		gone(t.tags[0], "the first task", LIMIT_MS);
-		gone(t.tags[1], "the second task", LIMIT_MS);
-		gone(t.ours, "ours", LIMIT_MS);
+		gone(t.tags[0], "the first task");
+		gone(t.tags[1], "the second task");
+		gone(t.ours, "ours");
 		finish(&t);
 	}
 }
@@ -462,10 +461,9 @@ static void lose_server(struct vx_pool *p, const char *tag)
 	struct vxp_result r = {0};
 
 	assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
-	while (vxp_alive(tag) < 3)
-		pause_ms(2);
+	vxt_wait_for(vxp_alive(tag) >= 3);
 	kill(p->server_pid, SIGKILL);
-	vxp_finish(p, 0, &r, 5000);
+	vxp_finish(p, 0, &r);
 	assert_true(r.lost);
 	assert_int_equal(vxp_alive(tag), 0); /* LOST is said when everything is gone */
 	vxp_free(&r);

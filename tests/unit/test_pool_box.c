@@ -47,7 +47,7 @@ static void need_sandbox(void)
 	struct vx_pool_event e;
 
 	assert_int_equal(vx_pool_arm(vxp_pool, 0, false), 0);
-	assert_int_equal(vxp_event(vxp_pool, &e, 20000), 1);
+	assert_int_equal(vxp_event(vxp_pool, &e, VXT_HANG_MS), 1);
 	assert_int_equal(e.kind, VX_POOL_ARMED);
 	assert_int_equal(e.task, NO_TASK);
 	if (e.done.end == VX_END_EXIT)
@@ -90,16 +90,15 @@ static void sandboxed_time_limit_and_stop(void **state)
 
 	(void)state;
 	need_sandbox();
-	d.timeout_ms = 150;
-	r = vxp_run(&d);
+	d.grace_ms = VXT_HANG_MS;
+	r = vxp_run_into_limit(&d);
 	assert_int_equal(r.done.end, VX_END_TIMEOUT);
 	assert_int_equal(r.done.code, 3);
 	assert_string_equal(vx_buf_str(&r.out), "up\nbye\n");
 	vxp_free(&r);
 	d = boxed("trap '' TERM; echo up; sleep 86128");
-	d.timeout_ms = 100;
 	d.grace_ms = 100;
-	r = vxp_run(&d);
+	r = vxp_run_into_limit(&d);
 	assert_int_equal(r.done.end, VX_END_TIMEOUT);
 	assert_int_equal(r.done.signal, SIGKILL);
 	assert_int_equal(vxp_alive("86128"), 0);
@@ -107,10 +106,10 @@ static void sandboxed_time_limit_and_stop(void **state)
 	d.timeout_ms = 0;
 	assert_int_equal(vx_pool_run(vxp_pool, 0, &d, NULL), 0);
 	while (e.kind != VX_POOL_OUTPUT)
-		assert_int_equal(vxp_event(vxp_pool, &e, 5000), 1);
+		assert_int_equal(vxp_event(vxp_pool, &e, VXT_HANG_MS), 1);
 	vx_pool_stop(vxp_pool, 0, SIGTERM);
 	vx_pool_stop(vxp_pool, 0, SIGKILL);
-	vxp_finish(vxp_pool, 0, &r, 5000);
+	vxp_finish(vxp_pool, 0, &r);
 	assert_int_equal(r.done.end, VX_END_STOPPED);
 	assert_int_equal(vxp_alive("86128"), 0);
 	vxp_free(&r);
@@ -126,7 +125,7 @@ static void sandboxed_stop_before_the_start(void **state)
 	need_sandbox();
 	assert_int_equal(vx_pool_run(vxp_pool, 0, &d, NULL), 0);
 	vx_pool_stop(vxp_pool, 0, SIGTERM);
-	vxp_finish(vxp_pool, 0, &r, 5000);
+	vxp_finish(vxp_pool, 0, &r);
 	assert_int_equal(r.done.end, VX_END_STOPPED);
 	assert_int_equal(vxp_alive("86129"), 0);
 	vxp_free(&r);
@@ -139,7 +138,7 @@ static void run_until_up(const struct vx_task_desc *d)
 
 	assert_int_equal(vx_pool_run(vxp_pool, 0, d, NULL), 0);
 	while (e.kind != VX_POOL_OUTPUT)
-		assert_int_equal(vxp_event(vxp_pool, &e, 5000), 1);
+		assert_int_equal(vxp_event(vxp_pool, &e, VXT_HANG_MS), 1);
 }
 
 static pid_t host_of(uint32_t worker)
@@ -178,7 +177,7 @@ static void a_stopped_host_holds_up_nothing(void **state)
 	(void)state;
 	worker = signal_host(&d, SIGSTOP);
 	assert_int_equal(vx_pool_stop(vxp_pool, 0, SIGKILL), 0);
-	vxp_finish(vxp_pool, 0, &r, 5000);
+	vxp_finish(vxp_pool, 0, &r);
 	assert_int_equal(r.done.end, VX_END_STOPPED);
 	assert_int_equal(vx_region_slot(&vxp_pool->region, 0)->worker_pid, worker);
 	assert_int_equal(vxp_alive("86133"), 0);
@@ -193,7 +192,7 @@ static void sandboxed_loses_its_host(void **state)
 
 	(void)state;
 	worker = signal_host(&d, SIGKILL);
-	vxp_finish(vxp_pool, 0, &r, 5000);
+	vxp_finish(vxp_pool, 0, &r);
 	assert_true(r.lost);
 	assert_int_equal(r.done.end, VX_END_LOST);
 	vxp_free(&r);

@@ -29,7 +29,7 @@ static void wakes_are_few(void **state)
 		struct vxp_result r = {0};
 
 		assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
-		vxp_finish(p, 0, &r, 5000);
+		vxp_finish(p, 0, &r);
 		vxp_free(&r);
 	}
 	vx_pool_stats(p, &s);
@@ -75,7 +75,7 @@ static void system_calls_are_few(void **state)
 	(void)state;
 	assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
 	do
-		assert_int_equal(vxp_event(p, &e, 5000), 1);
+		assert_int_equal(vxp_event(p, &e, VXT_HANG_MS), 1);
 	while (e.kind != VX_POOL_EXITED);
 	worker = (pid_t)vx_region_slot(&p->region, 0)->worker_pid;
 	if (ptrace(PTRACE_SEIZE, worker, NULL, PTRACE_O_TRACESYSGOOD) < 0) {
@@ -115,7 +115,7 @@ static void no_more_descriptors(void **state)
 
 	(void)state;
 	assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
-	vxp_finish(p, 0, &r, 5000);
+	vxp_finish(p, 0, &r);
 	vxp_free(&r);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
 	now = (struct rlimit){3, old.rlim_max};
@@ -128,12 +128,12 @@ static void no_more_descriptors(void **state)
 	assert_non_null(strstr(err.fix, "ulimit -n"));
 	assert_null(q);
 	assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
-	vxp_finish(p, 0, &r, 5000);
+	vxp_finish(p, 0, &r);
 	assert_int_equal(r.done.end, VX_END_EXIT);
 	vxp_free(&r);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	assert_int_equal(vx_pool_run(p, 1, &d, NULL), 0);
-	vxp_finish(p, 1, &r, 5000);
+	vxp_finish(p, 1, &r);
 	vxp_free(&r);
 	vx_pool_end(p);
 }
@@ -142,7 +142,7 @@ static void no_more_descriptors(void **state)
 static void local_executor(void **state)
 {
 	struct vx_executor x = vx_local_executor(vxp_pool);
-	struct vx_task_desc d = vxp_desc(9, SH("echo seam; exec sleep 10"));
+	struct vx_task_desc d = vxp_desc(9, SH("echo seam; exec sleep 86134"));
 	struct vx_exec_request q = {.desc = &d, .pinned = true};
 	struct vx_pool_event e = {0};
 
@@ -177,7 +177,7 @@ static void nothing_leaks(void **state)
 			assert_int_equal(vx_pool_run(p, 4095, &d, NULL), 0);
 		if (i > 1)
 			assert_int_equal(vx_pool_run(p, 0, &d, NULL), 0);
-		nanosleep(&(struct timespec){0, 50000000}, NULL);
+		vxt_wait_for(vxp_alive("86126") == i);
 		vx_pool_end(p);
 		assert_int_equal(vxp_alive("86126"), 0);
 	}

@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-enum { STACK_BYTES = 16384, LIMIT_MS = 10000, LIFE_MS = 60000 };
+enum { STACK_BYTES = 16384, LIMIT_MS = VXT_HANG_MS, LIFE_MS = VXT_HANG_MS };
 
 /* Nothing here lives longer than that, whatever becomes of this program. */
 static uint64_t over_ns;
@@ -246,7 +246,6 @@ static void the_patient_have_their_time(void **state)
 	/* The limit is for what does not die though it was killed, and counts from then. */
 	assert_int_equal(vx_tree_end(NULL, is_kept, NULL, LIMIT_MS, 20), 0);
 	assert_true(vx_now_ns() - begin >= 90000000ULL);
-	assert_true(vx_now_ns() - begin < LIMIT_MS * 1000000ULL);
 	kept = fork();
 	if (kept == 0)
 		stay();
@@ -283,8 +282,7 @@ static void what_will_not_die_is_given_up(void **state)
 	int r = vx_tree_end(NULL, NULL, NULL, 0, 200);
 	uint64_t took = vx_now_ns() - begin;
 	char how = 0;
-	for (int i = 0; i < 5000 && (how = state_of(below)) != 'Z' && how != 0; i++)
-		pause_us(1000);
+	vxt_wait_for((how = state_of(below)) == 'Z' || how == 0);
 	vxt_write("/", path + 1, "THAWED");
 	clean_up();
 	rmdir(dir);

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vx/clock.h"
 #include "vx/fd.h"
 #include "vx/keeper.h"
 
@@ -41,6 +42,21 @@ VXT_UNUSED static void vxt_keeper(int argc, char **argv)
 	do {                                             \
 		print_message("# skipped: %s\n", (why)); \
 		skip();                                  \
+	} while (0)
+
+/* A test waits for what it means, and bounds no time: what takes a millisecond alone takes seconds
+ * on a loaded machine. The one limit only catches what will never come. */
+enum { VXT_HANG_S = 300, VXT_HANG_MS = VXT_HANG_S * 1000 };
+
+/* Looks every millisecond until `condition` holds. */
+#define vxt_wait_for(condition)                                                            \
+	do {                                                                               \
+		uint64_t vxt_end = vx_now_ns() + VXT_HANG_S * 1000000000ULL;               \
+		while (!(condition)) {                                                     \
+			if (vx_now_ns() > vxt_end)                                         \
+				fail_msg("not so after %d s: %s", VXT_HANG_S, #condition); \
+			usleep(1000);                                                      \
+		}                                                                          \
 	} while (0)
 
 /* A new directory below TMPDIR or /tmp. malloc'ed; vxt_rm removes and frees. */
