@@ -4,7 +4,6 @@
 #include "vx/assert.h"
 #include "vx/err.h"
 #include "vx/path.h"
-#include "vx/workspace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +62,8 @@ static const char *file_reason(
 	if (converted_distrusts(w, path))
 		return converted_reason(w, path);
 	if (!one_side && converted_ends(w, path))
-		return vx_arena_printf(w->a, "%s may differ in its line ends", path);
+		return vx_arena_printf(w->a,
+			"%s may have changed: git converts it, and its index proves nothing", path);
 	/* the same file, and it was or became an input: a project came or went around it, or the
 	 * inputs are others */
 	if (one_side && !changed_has(w, path))
@@ -72,12 +72,13 @@ static const char *file_reason(
 	return vx_arena_printf(w->a, "%s changed", path);
 }
 
-/* The first changed file of a project; NULL none. */
+/* The first changed file in the directory of a project (under a turbo.json packages inside of it
+ * count with it); NULL none. */
 static const char *project_reason(struct narrower *w, uint32_t project)
 {
 	for (uint32_t i = 0; i < w->changed.n; i++) {
 		const char *path = w->changed.v[i];
-		if (vx_workspace_project_at(w->ws, path) == project)
+		if (vx_path_within(path, w->ws->projects[project].dir))
 			return vx_arena_printf(w->a, "depends on %s: %s",
 				w->ws->projects[project].name,
 				file_reason(w, path, NULL, !same_sides(w, path)));

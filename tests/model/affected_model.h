@@ -119,7 +119,8 @@ static bool am_take(struct am *m, struct am_keys *ret)
  * that say it of the whole commit are not among them: every commit here is in the clone and can be
  * loaded. */
 static const char *const am_reasons[] = {"may read what is written by ",
-	" tells of it is not known", " may differ in its line ends",
+	" tells of it is not known",
+	" may have changed: git converts it, and its index proves nothing",
 	"attributes of git changed, which may convert ", ".mjs reads", " reads is not known",
 	"vx.config.mjs changed", "vx.config.mjs was removed", " cannot be taken: "};
 

@@ -323,7 +323,11 @@ static void test_converted(void **state)
 	git(&p, "update-index -q --refresh && touch -d 2020-01-01 p/app/src/a.c && git update-index -q --refresh");
 	vxt_write(p.dir, "README", "x");
 	assert_string_equal(now(&p), "nothing affected since HEAD");
-	git(&p, "checkout -q .");
+	/* the blob's bytes, which a checkout would not have */
+	vxt_write(p.dir, "p/app/src/a.c", "1\n2\n");
+	assert_string_equal(now(&p),
+		"app#build: p/app/src/a.c may have changed: git converts it, and its index proves nothing");
+	git(&p, "checkout -q . && touch -d 2020-01-01 p/app/src/a.c && git update-index -q --refresh");
 	vxt_write(p.dir, ".gitattributes", "*.c eol=lf\n");
 	assert_string_equal(now(&p),
 		"app#build: attributes of git changed, which may convert p/app/src/a.c\n"
