@@ -1,4 +1,5 @@
-/* What changed, by git: the paths behind `[ref]` filters and --affected (affected.h).
+/* What changed, by git: the paths behind `[ref]` filters, and the commit that --affected compares
+ * with (affected.h).
  *
  * git finds revisions and lists the trees of commits; it never compares a file, which could run a
  * filter (sched/git/git.h). The worktree is what keys see (sched/workspace/treediff.h). Every

@@ -40,11 +40,17 @@ struct base {
 	const char *untold;
 };
 
+#define BASE_MAX_BYTES ((size_t)1 << 30) /* of files of one repository that are read at a time */
+
+/* Sets b->untold, unless it is. */
+void base_cannot_tell(struct base *b, const char *why);
 /* Each returns 0 (base.untold may be set then) or -errno with err set. */
 int base_list(struct base *b);
 /* Loads b->ws. `evaluated`: what the commit's configurations that are programs say. */
 int base_load(struct base *b, const struct vx_evaluations *evaluated, bool frozen);
 void base_free(struct base *b);
+/* What an error says, with paths as in the workspace. */
+const char *base_said(const struct base *b, const struct vx_err *err);
 /* Appends the bytes of one file of the commit. */
 int base_text(struct base *b, const struct vx_file *f, struct vx_buf *out);
 

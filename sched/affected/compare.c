@@ -371,8 +371,8 @@ int compare_all(struct narrower *w)
 	int r = keys(w->now, &w->g, w->err);
 
 	if (r == 0 && keys(w->then, &w->base_g, &err) < 0)
-		w->base.untold = vx_arena_printf(
-			w->a, "keys of %s cannot be made: %s", w->base.since, err.what);
+		w->base.untold = vx_arena_printf(w->a, "keys of %s cannot be made: %s",
+			w->base.since, base_said(&w->base, &err));
 	if (r < 0 || w->base.untold)
 		return r;
 	for (uint32_t i = 0; i < w->base_g.n_tasks; i++)

@@ -49,8 +49,8 @@ static void base_graph(struct narrower *w)
 			v[sel.n_tasks++] = (struct vx_request_task){p, t->decl->name};
 	}
 	if (vx_graph_build(&w->base.ws, &sel, NULL, w->a, &w->base_g, &err) < 0)
-		w->base.untold = vx_arena_printf(
-			w->a, "tasks of %s cannot be ordered: %s", w->base.since, err.what);
+		w->base.untold = vx_arena_printf(w->a, "tasks of %s cannot be ordered: %s",
+			w->base.since, base_said(&w->base, &err));
 }
 
 static int open_now(struct narrower *w)
@@ -75,8 +75,8 @@ static int open_then(struct narrower *w)
 		return vx_err_set(
 			w->err, r, "%s cannot be opened: %s", w->base.room, vx_strerror(r));
 	if (vx_keyer_new(&w->base.ws, &w->base_g, &ko, &w->then, &err) < 0)
-		w->base.untold = vx_arena_printf(
-			w->a, "keys of %s cannot be made: %s", w->base.since, err.what);
+		w->base.untold = vx_arena_printf(w->a, "keys of %s cannot be made: %s",
+			w->base.since, base_said(&w->base, &err));
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* Inside --affected: narrow.c (from a selection to a narrower one), base.c (the commit's
+/* Inside --affected: narrow.c (from a selection to a narrower one), base.c, room.c (the commit's
  * workspace), compare.c (keys of both), converted.c (attributes), programs.c (configurations that
  * are programs). */
 #ifndef VX_AFFECTED_NARROW_H

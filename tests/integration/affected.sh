@@ -182,6 +182,25 @@ else
 	skip 'configurations that are programs' 'no node'
 fi
 
+# what git ignores is taken to have been what it is: settings, a configuration, a package that is made
+new_repo "$W/ignored"
+put package.json '{"name":"root","private":true,"workspaces":["p/*"]}'
+put .gitignore $'.vx/\n.npmrc\np/made/\np/b/vx.json\nmanifest.json'
+put .npmrc x=1
+for p in a b; do
+	put p/$p/package.json "{\"name\":\"$p\"}"
+	put p/$p/vx.json "$(cached true)"
+	put p/$p/src/x 1
+done
+put manifest.json '{"name":"made"}'
+mkdir p/made
+ln -s ../../manifest.json p/made/package.json
+put p/made/vx.json "$(cached true)"
+git add -A
+git commit -qm one
+put p/a/src/x 2
+is 'what git ignores is not compared' "$(plan --affected=HEAD)" a
+
 # turbo.json
 new_repo "$W/turbo"
 put package.json '{"name":"root","private":true,"packageManager":"npm@10.0.0","workspaces":["p/*"]}'
