@@ -30,9 +30,7 @@ static void save(struct lt *t, uint32_t task, const char *key, const struct vx_o
 /* Until something stands before what is there now. */
 static void wait_for_more(struct lt *t, const struct vx_evt *now)
 {
-	for (int i = 0; i < 30000 && atomic_load(&t->lane->events) == now; i++)
-		usleep(1000);
-	assert_true(atomic_load(&t->lane->events) != now);
+	vxt_wait_for(atomic_load(&t->lane->events) != now);
 }
 
 static void next_is(struct lt *t, enum vx_lane_kind kind)
@@ -99,12 +97,12 @@ static void test_doze(void **state)
 	save_stopping(&t, 1, "k1", &a, &stop);
 	t.lane->held_ns -= (VX_LANE_HELD_MS + 1) * 1000000ULL;
 	assert_true(vx_lane_doze(t.lane, true));
-	assert_true(gets_there(&stop, 30000));
+	assert_true(gets_there(&stop, VXT_HANG_MS));
 	sem_post(&stop.go);
 	wait_for_more(&t, none);
 	assert_false(readable(&t, 0)); /* captured, and nobody is woken */
 	vx_lane_clean(t.lane, 2, &b);
-	assert_true(readable(&t, 30000)); /* a task waits for that */
+	assert_true(readable(&t, VXT_HANG_MS)); /* a task waits for that */
 	assert_false(vx_lane_doze(t.lane, true));
 	assert_false(vx_lane_doze(t.lane, false));
 	next_is(&t, VX_LANE_CAPTURED);
@@ -123,7 +121,7 @@ static void test_doze(void **state)
 	assert_true(vx_lane_doze(t.lane, true));
 	assert_true(vx_lane_doze(t.lane, false));
 	save(&t, 3, "k2", &a);
-	assert_true(readable(&t, 30000));
+	assert_true(readable(&t, VXT_HANG_MS));
 	next_is(&t, VX_LANE_CAPTURED);
 	lt_end(&t);
 }
@@ -271,27 +269,27 @@ static void test_turns(void **state)
 	struct vx_outputs small = lt_outputs(&t, "p/a", "dist/**"),
 			  large = lt_outputs(&t, "p/b", "dist/**");
 	save_stopping(&t, 0, "k0", &small, &s[0]);
-	assert_true(gets_there(&s[0], 30000));
+	assert_true(gets_there(&s[0], VXT_HANG_MS));
 	save_stopping(&t, 1, "k1", &small, &s[1]);
 	save_stopping(&t, 2, "k2", &small, &s[2]);
 	assert_false(gets_there(&s[1], 50));
 	assert_int_equal(t.lane->back.n_threads, 1);
 	save_stopping(&t, 3, "k3", &small, &s[3]);
-	assert_true(gets_there(&s[1], 30000));
+	assert_true(gets_there(&s[1], VXT_HANG_MS));
 	for (uint32_t i = 0; i < 4; i++)
 		sem_post(&s[i].go);
 	settle_all(&t, 4);
 
 	save_stopping(&t, 4, "k4", &small, &s[4]);
-	assert_true(gets_there(&s[4], 30000));
+	assert_true(gets_there(&s[4], VXT_HANG_MS));
 	save_stopping(&t, 5, "k5", &large, &s[5]);
 	save_stopping(&t, 6, "k6", &small, &s[6]);
 	sem_post(&s[4].go);
-	assert_true(gets_there(&s[5], 30000));
-	assert_true(gets_there(&s[6], 30000)); /* beside the large one */
+	assert_true(gets_there(&s[5], VXT_HANG_MS));
+	assert_true(gets_there(&s[6], VXT_HANG_MS)); /* beside the large one */
 	save_stopping(&t, 7, "k7", &small, &s[7]);
 	sem_post(&s[6].go);
-	assert_true(gets_there(&s[7], 30000)); /* also what comes later */
+	assert_true(gets_there(&s[7], VXT_HANG_MS)); /* also what comes later */
 	sem_post(&s[5].go);
 	sem_post(&s[7].go);
 	settle_all(&t, 4);

@@ -278,6 +278,19 @@ static void members_of_another_slot_are_not_killed(void **state)
 	assert_int_equal(dead, 0);
 }
 
+static int members(const char *procs)
+{
+	char text[256], *line = text;
+	int fd = vx_open(AT_FDCWD, procs, O_RDONLY, 0), n = 0;
+	ssize_t r = vx_read(fd, text, sizeof text - 1);
+
+	vx_close(fd);
+	text[r > 0 ? r : 0] = '\0';
+	while ((line = strchr(line, '\n')) != NULL)
+		line++, n++;
+	return n;
+}
+
 /* In a real hierarchy: the process and its child, which has left its session and ignores what it
  * can. */
 static void real(const char *base, bool v2)
@@ -303,7 +316,7 @@ static void real(const char *base, bool v2)
 	s.join_cgroup_fd = g.procs_fd[CGROUP_MEMORY];
 	assert_int_equal(vx_spawn(&s, &pid, &pidfd, NULL), 0);
 	vx_close(pidfd);
-	poll(NULL, 0, 100);
+	vxt_wait_for(members(path) == 2);
 	cgroup_kill(&g);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);

@@ -433,7 +433,7 @@ static void test_nonsense(void **state)
 			"cd .vx/cache/v1/s && echo x >README && echo y >00000000000000zz.tar.zst && echo z >1.tar.zst && mkfifo 0000000000000001.tar.zst && ln -s README 0000000000000002.tar.zst"),
 		0);
 	lt_reopen(&w.t);
-	alarm(20);
+	alarm(VXT_HANG_S);
 	vx_json_free(prune(&w, 1));
 	alarm(0);
 	assert_int_equal(lt_sh(&w.t, "cd .vx/cache/v1/s && test $(ls | wc -l) = 5"), 0);

@@ -493,7 +493,7 @@ static void test_no_segment(void **state)
 	static const char *const how[] = {"rm $f && mkfifo $f", "rm $f && mkdir $f",
 		"mv $f x && ln -s ../../../../x $f", "truncate -s 1T $f", ": >$f", "chmod 0 $f",
 		"rm -r $d"};
-	alarm(60);
+	alarm(VXT_HANG_S);
 	for (size_t i = 0; i < VX_ARRAY_LEN(how); i++) {
 		struct world w;
 		char cmd[PATH_MAX];

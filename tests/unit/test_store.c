@@ -529,7 +529,7 @@ static void test_verify_while_pruned(void **state)
 	/* a FIFO in an artifact's place */
 	save_one(&t, "v", 100000);
 	assert_int_equal(lt_sh(&t, "f=$(find .vx/cache/v1/a -type f) && rm $f && mkfifo $f"), 0);
-	alarm(20);
+	alarm(VXT_HANG_S);
 	assert_int_equal(vx_store_verify(t.store, &j, &problems, &err), 0);
 	alarm(0);
 	assert_int_equal(problems, 1);
