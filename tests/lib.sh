@@ -110,6 +110,13 @@ wait_for() {
 		moment
 	done
 }
+# settled [DIR]: waits until nothing below DIR (.) but in .vx and .git/objects is of the last moment: what changes in the tick of a look cannot be told from what was
+# looked at, so that only older files are remembered
+settled() { wait_for older_than_a_tick "${1:-.}"; }
+older_than_a_tick() {
+	local us=$((${EPOCHREALTIME/[.,]/} - 50000))
+	[ -z "$(find "$1" \( -name .vx -o -path '*/.git/objects' \) -prune -o -newerct "@${us%??????}.${us: -6}" -print -quit)" ]
+}
 # ended PID: has the process ended? (A zombie has.)
 ended() {
 	local stat=

@@ -7,17 +7,17 @@
 workspace "$W/many"
 for ((i = 0; i < 120; i++)); do put "p/p$i/package.json" "{ \"name\": \"p$i\" }"; put "p/p$i/vx.json" <<<"$(cached "echo $i >>$W/ran; mkdir -p dist; echo $i >dist/x; echo out $i")"; put "p/p$i/src/x" $i; done
 git add -A
-run bash -c "ulimit -n 64; exec timeout 60 '$VX' run build --all --concurrency 4"
+run bash -c "ulimit -n 64; exec timeout $VXT_HANG_S '$VX' run build --all --concurrency 4"
 is '64 descriptors: exit 0' "$rc" 0
 is 'each once' "$(sort -u "$W/ran" | wc -l) $(ran | wc -w)" '120 120'
 rm -rf p/*/dist
-run bash -c "ulimit -n 64; exec timeout 60 '$VX' run build --all --concurrency 4"
+run bash -c "ulimit -n 64; exec timeout $VXT_HANG_S '$VX' run build --all --concurrency 4"
 is 'and restores with them' "$rc $(ran) $(cat p/*/dist/x | sort -n | tail -1)" '0  119'
-run bash -c "ulimit -n 40; exec timeout 60 '$VX' run build --all --force --concurrency 64"
+run bash -c "ulimit -n 40; exec timeout $VXT_HANG_S '$VX' run build --all --force --concurrency 64"
 is 'too few for the slots asked for: it runs with fewer' "$rc $(ran | wc -w)" '0 120'
 is 'and says so in one line' "$(grep -c . <<<"$err")" 1
 like 'with the way out' "$err" '^vx run: .*ulimit -n'
-run bash -c "ulimit -Sn 40; exec timeout 60 '$VX' run build --all --force --concurrency 64"
+run bash -c "ulimit -Sn 40; exec timeout $VXT_HANG_S '$VX' run build --all --force --concurrency 64"
 is 'a soft limit is raised' "$rc $err" '0 '
 project p0 <<<"$(task 'ulimit -Sn')"
 run bash -c "ulimit -Sn 77; exec '$VX' run p0#build"
@@ -25,7 +25,7 @@ like 'commands have the limit that vx was started with' "$out" '^77$'
 : >"$W/ran"
 
 # a file size limit that vx's own shared memory meets: an error, no death by SIGXFSZ
-run bash -c "ulimit -f 1; exec timeout 30 '$VX' run p0#build"
+run bash -c "ulimit -f 1; exec timeout $VXT_HANG_S '$VX' run p0#build"
 is 'ulimit -f: exit 1' "$rc" 1
 like 'said in a line' "$err" '^vx run: .*File too large'
 is 'once' "$(grep -c . <<<"$err")" 1
@@ -43,7 +43,7 @@ if [ "$(id -u)" = 0 ]; then
 
 	# a workspace that cannot be written
 	chown -R 0:0 "$W/user/ws"
-	run as_user timeout 30 "$W/user/bin/vx" run build --all
+	run as_user timeout "$VXT_HANG_S" "$W/user/bin/vx" run build --all
 	is "a workspace that is not ours to write: it runs" "$rc" 0
 	like 'or says why not' "$out$err" 'fine|cannot|ok'
 fi
@@ -58,12 +58,12 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
 	git add -A
 	mkdir "$W/small"
 	export W
-	run unshare -m bash -c "mount -t tmpfs -o size=1500k none '$W/small' && timeout 60 '$VX' run build --all --cache-dir '$W/small'; rc=\$?; timeout 60 '$VX' run build --all --cache-dir '$W/small' >/dev/null 2>'$W/second' || rc=2; find '$W/small/v1/tmp' -type f >'$W/litter'; exit \$rc"
+	run unshare -m bash -c "mount -t tmpfs -o size=1500k none '$W/small' && timeout $VXT_HANG_S '$VX' run build --all --cache-dir '$W/small'; rc=\$?; timeout $VXT_HANG_S '$VX' run build --all --cache-dir '$W/small' >/dev/null 2>'$W/second' || rc=2; find '$W/small/v1/tmp' -type f >'$W/litter'; exit \$rc"
 	is 'a full store: exit 0' "$rc" 0
 	like 'it is said' "$err" 'No space'
 	is 'the big one ran twice' "$(tr ' ' '\n' <<<"$(ran)" | grep -c a)" 2
 	is 'no litter' "$(cat "$W/litter")" ''
-	run unshare -m bash -c "mount -t tmpfs -o size=300k none p/a && cp -r '$W/full/p/b/.' p/a/ && sed -i 's/\"b\"/\"a\"/' p/a/package.json && timeout 60 '$VX' run build --all --continue"
+	run unshare -m bash -c "mount -t tmpfs -o size=300k none p/a && cp -r '$W/full/p/b/.' p/a/ && sed -i 's/\"b\"/\"a\"/' p/a/package.json && timeout $VXT_HANG_S '$VX' run build --all --continue"
 	isnt 'a full project hangs nothing' "$rc" 124
 	: >"$W/ran"
 fi

@@ -26,7 +26,7 @@ is 'nothing else at all' "$(sed 's/=.*//' "$W/env" | grep -vxE 'PATH|HOME|SHELL|
 unset OTHER LD_LIBRARY_PATHX npm_config_x NODE_OPTIONS https_proxy SSL_CERT_FILE
 
 project a <<<"$(task "pwd >$W/pwd; cat >$W/stdin; ls -l /proc/self/fd | awk 'NF > 8 && \$9 > 2 { print \$9, \$11 }' | grep -v /proc >$W/fds; ps -o sid=,pid= -p \$\$ >$W/session")"
-echo typed | timeout 20 "$VX" run build --all >/dev/null
+echo typed | timeout "$VXT_HANG_S" "$VX" run build --all >/dev/null
 is 'the project is the directory' "$(cat "$W/pwd")" "$PWD/p/a"
 is 'stdin is empty' "$(cat "$W/stdin")" ''
 is 'no descriptor of ours' "$(cat "$W/fds")" ''

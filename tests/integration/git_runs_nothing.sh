@@ -228,7 +228,7 @@ traps() { (cd "$W/ran.d" && echo *); }
 quiet() {
 	local name=$1
 	shift
-	VX_WAIT=60 vx "$@"
+	vx "$@"
 	is "$name" "$rc$(traps)" "$rc*"
 	[ "$rc" != 124 ] || fail "$name: it hung"
 	rm -f "$W/ran.d/"*

@@ -103,7 +103,7 @@ for damage in 'truncate -s 0 .git/index' 'truncate -s 11 .git/index' 'truncate -
 	'head -c 4096 /dev/urandom >.git/index' 'rm .git/index; mkdir .git/index' 'rm .git/index; ln -s index .git/index' 'rm .git/index; mkfifo .git/index'; do
 	good
 	sh -c "$damage" 2>/dev/null
-	theirs=$(timeout 5 git ls-files 2>&1 >/dev/null)
+	theirs=$(timeout "$VXT_HANG_S" git ls-files 2>&1 >/dev/null)
 	case $damage in *mkfifo*) theirs=hangs ;; esac
 	vx run build --all --dry=json
 	signal "$damage"
@@ -137,7 +137,7 @@ if [ "$(id -u)" = 0 ]; then
 	as_user true
 	for dir in p .git; do
 		chmod 000 $dir
-		run as_user timeout -k 1 20 "$W/user/bin/vx" run build --all --dry=json
+		run as_user timeout -k 1 "$VXT_HANG_S" "$W/user/bin/vx" run build --all --dry=json
 		chmod 755 $dir
 		isnt "an unreadable $dir: refused" "$rc" 0
 		like "an unreadable $dir: said" "$err" "^vx run: (.*\\(p: permission denied|$W/user/ws is not in a git repository)"
@@ -145,7 +145,7 @@ if [ "$(id -u)" = 0 ]; then
 	done
 	put p/b/vx.json "$(task true)"
 	chmod 000 p/a
-	run as_user timeout -k 1 20 "$W/user/bin/vx" run build --all --dry
+	run as_user timeout -k 1 "$VXT_HANG_S" "$W/user/bin/vx" run build --all --dry
 	chmod 755 p/a
 	is 'a project in an unreadable directory: the others run' "$rc" 0
 	like 'and it is said' "$err" '^vx run: p/a: permission denied, so no project is looked for in it$'
@@ -160,11 +160,11 @@ if [ "$(id -u)" = 0 ]; then
 		is "an unreadable $dir: git's answer" "$ours" "$theirs"
 	done
 	chmod 000 .git/index
-	run as_user timeout -k 1 20 "$W/user/bin/vx" run build --all --dry=json
+	run as_user timeout -k 1 "$VXT_HANG_S" "$W/user/bin/vx" run build --all --dry=json
 	chmod 644 .git/index
 	isnt 'an unreadable index: refused' "$rc" 0
 	is 'an unreadable index: one line' "$(wc -l <<<"$err")" 1
-	run as_user timeout -k 1 20 "$W/user/bin/vx" run build --all --dry=json
+	run as_user timeout -k 1 "$VXT_HANG_S" "$W/user/bin/vx" run build --all --dry=json
 	is 'and all is well again' "$rc" 0
 else
 	skip 'unreadable directories' 'needs root to become a user'

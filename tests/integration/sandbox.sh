@@ -202,7 +202,7 @@ if [ "$(id -u)" = 0 ]; then
 	as_user true
 	chown -R $VXT_UID:$VXT_UID "$home"
 	chmod 644 "$W/outside"
-	run setpriv --reuid $VXT_UID --regid $VXT_UID --clear-groups env HOME="$home" TMPDIR="$W/user/tmp" timeout 30 "$W/user/bin/vx" run build --all
+	run setpriv --reuid $VXT_UID --regid $VXT_UID --clear-groups env HOME="$home" TMPDIR="$W/user/tmp" timeout "$VXT_HANG_S" "$W/user/bin/vx" run build --all
 	is 'as a normal user: exit 0' "$rc" 0
 	[ "$rc" = 0 ] || diag "$out" "$err"
 	if [ -e p/a/dist/result ]; then look "uid $VXT_UID" $VXT_UID; else fail 'the probe ran' "$out" "$err"; fi

@@ -63,7 +63,7 @@ is 'what ran beside it is no hit' "$rc $(cat p/a/dist/x)" '0 hidden'
 root=
 [ "$(id -u)" = 0 ] || root=-r
 if unshare $root -m sh -c 'mount -t tmpfs t /proc/acpi' 2>/dev/null; then
-	covered() { run timeout 60 unshare $root -m sh -c 'mount -t tmpfs t /proc/acpi && exec "$@"' - "$VX" "$@"; }
+	covered() { run timeout "$VXT_HANG_S" unshare $root -m sh -c 'mount -t tmpfs t /proc/acpi && exec "$@"' - "$VX" "$@"; }
 	workspace "$W/nested"
 	for p in a b c; do
 		project $p <<<"$(task 'cat /proc/self/comm; test ! -w /proc/sys/kernel/hostname' '"sandbox": { "weakerWhenNested": true }')"
@@ -91,7 +91,7 @@ apart='mount -t tmpfs t /proc/sys/kernel && for f in uid gid; do echo 65534 >/pr
 if unshare -Urm sh -c "$apart" - true 2>/dev/null; then
 	workspace "$W/plain"
 	for p in a b; do project $p <<<"$(task 'test ! -e ../../package.json' '"sandbox": true')"; done
-	run timeout 60 unshare -Urm sh -c "$apart" - "$VX" run build --all --concurrency=2
+	run timeout "$VXT_HANG_S" unshare -Urm sh -c "$apart" - "$VX" run build --all --concurrency=2
 	is 'bubblewrap alone: the run passes' "$rc" 0
 	is 'bubblewrap alone: said once' "$(grep -c 'it makes every mount itself: slower' <<<"$err") $(wc -l <<<"$err")" '1 1'
 	VX_SANDBOX_BACKEND=plain vx run build --all

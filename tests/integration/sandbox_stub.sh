@@ -21,7 +21,7 @@ stub() {
 }
 # refused NAME BACKEND PATTERN
 refused() {
-	out=$(VX_SANDBOX_BACKEND=$2 PATH=$W/stub:$PATH timeout 60 unshare $root -pf --kill-child --mount-proc setsid sh -c '
+	out=$(VX_SANDBOX_BACKEND=$2 PATH=$W/stub:$PATH timeout "$VXT_HANG_S" unshare $root -pf --kill-child --mount-proc setsid sh -c '
 		sleep 60 & "$0" run build --all; echo "exit $?"; kill -0 $! && echo "bystander lives"; kill -KILL $!' "$VX" 2>&1)
 	like "$1, $2: refused" "$out" "$3"
 	like "$1, $2: the run fails" "$out" 'exit 1'
@@ -43,12 +43,12 @@ stub "echo stub >>$W/ran; exec \"\$3\""
 for dir in node_modules/.bin "$W/ws/node_modules/.bin" "$W/npx/node_modules/.bin/" "$W/ws/tools" tools ''; do
 	[ -z "$dir" ] || cp "$W/stub/bwrap" "$dir/"
 	[ -n "$dir" ] || cp "$W/stub/bwrap" .
-	out=$(PATH=$dir:$PATH timeout 60 unshare $root -pf --kill-child --mount-proc setsid "$VX" info 2>&1)
+	out=$(PATH=$dir:$PATH timeout "$VXT_HANG_S" unshare $root -pf --kill-child --mount-proc setsid "$VX" info 2>&1)
 	like "bwrap of PATH entry '$dir': vx info names another" "$out" "bwrap +bubblewrap .*\\($real\\)"
-	PATH=$dir:$PATH timeout 60 unshare $root -pf --kill-child --mount-proc setsid "$VX" run build --all >/dev/null 2>&1
+	PATH=$dir:$PATH timeout "$VXT_HANG_S" unshare $root -pf --kill-child --mount-proc setsid "$VX" run build --all >/dev/null 2>&1
 	unlike "bwrap of PATH entry '$dir': it is not run" "$(ran)" stub
 done
 ln -s "$W/ws/tools/bwrap" "$W/stub/bwrap2" && mv "$W/stub/bwrap2" "$W/stub/bwrap"
-PATH=$W/stub:$PATH timeout 60 unshare $root -pf --kill-child --mount-proc setsid "$VX" run build --all >/dev/null 2>&1
+PATH=$W/stub:$PATH timeout "$VXT_HANG_S" unshare $root -pf --kill-child --mount-proc setsid "$VX" run build --all >/dev/null 2>&1
 unlike 'a link into the workspace: it is not run' "$(ran)" stub
 done_testing

@@ -22,7 +22,7 @@ user() {
 	shift
 	cd "$W/ws$who" || exit 1
 	rm -rf p/*/dist p/*/ran
-	run setpriv --reuid "6600$who" --regid "6600$who" --clear-groups env HOME="$W/ws$who" TMPDIR=/tmp timeout 60 sh -c 'umask "$1"; shift; exec "$@"' sh "$mask" "$BIN/vx" "$@"
+	run setpriv --reuid "6600$who" --regid "6600$who" --clear-groups env HOME="$W/ws$who" TMPDIR=/tmp timeout "$VXT_HANG_S" sh -c 'umask "$1"; shift; exec "$@"' sh "$mask" "$BIN/vx" "$@"
 	all=$(cat p/*/ran 2>/dev/null | paste -sd' ')
 }
 # change P WORD: in both workspaces

@@ -23,7 +23,7 @@ both() { # compares the plan with and without memory; says what differs
 taken() { sed -n 's/.*"taken": *\([0-9]*\).*/\1/p' "$W/stats"; }
 run() { VX_STATS="$W/stats" "$VX" run $T >"$W/run.out" 2>&1; }
 
-run && run && sleep 0.1 && run
+run && run && settled && run
 ok 'a snapshot is kept' test -f .vx/plan
 run
 is 'keys are taken over when nothing has changed: all but those that fold workspaceFiles' "$(taken)" 8
@@ -31,15 +31,15 @@ ok 'both ways agree' both
 VX_NO_SNAPSHOT=1 run
 is 'VX_NO_SNAPSHOT derives everything' "$(taken)" 0
 echo u >packages/d/src/untracked.c
-run; sleep 0.1; run; run
+run; settled; run; run
 VX_NO_SNAPSHOT=1 run
 is 'ids that were computed are found again where the files were listed before the store was known' "$(sed -n 's/.*"hashed": *\([0-9]*\).*/\1/p' "$W/stats")" 0
 rm packages/d/src/untracked.c
-run; sleep 0.1; run
+run; settled; run
 echo more >>packages/d/src/a.c
 run
 is 'an edit costs the keys of its project alone' "$(taken)" 6
-sleep 0.1
+settled
 run; run; run
 rm -rf packages/*/dist
 touch packages/a/unread.log
@@ -49,12 +49,12 @@ is 'what planning does not look for may come and go: outputs, other files and di
 ok 'and both ways agree' both
 T='build test --all'
 state() { stat -c '%i %y' .vx/plan; }
-run; run; sleep 0.1; run; run
+run; run; settled; run; run
 kept=$(state)
 rm -rf packages/b/dist
 run
 is 'a run that itself changes such directories does not keep the plan anew' "$(state)" "$kept"
-sleep 0.1
+settled
 run
 isnt 'the next one does' "$(state)" "$kept"
 kept=$(state)
@@ -62,18 +62,18 @@ VX_STATS="$W/stats" "$VX" run $T -v >/dev/null 2>&1
 is 'once' "$(state)" "$kept"
 T='build test free --all'
 for name in vx.jsonc turbo.json vx.config.ts .npmrc; do
-	run; run; sleep 0.1; run
+	run; run; settled; run
 	echo '{"tasks":{}}' >packages/c/$name
 	ok "a $name that planning would read is seen where there was none" both
 	rm packages/c/$name
 	ok 'and that it is gone again' both
 done
-mkdir packages/e && run && run && sleep 0.1 && run
+mkdir packages/e && run && run && settled && run
 echo '{"name":"e","version":"1.0.0"}' >packages/e/package.json
 ok 'so is a package.json that makes a project of a directory' both
 rm -r packages/e packages/a/unread.log packages/c/elsewhere
 ok 'and when all of that is gone again' both
-run; sleep 0.1; run
+run; settled; run
 
 edit() {
 	case $1 in
@@ -123,12 +123,12 @@ for i in $(seq 1 "${VX_STEPS:-50}"); do
 	k=$((RANDOM % 38))
 	edit $k "$i"
 	both >"$W/diff" || { bad=$((bad + 1)); diag "step $i, edit $k:" "$(cat "$W/diff")"; }
-	if [ $((i % 3)) = 0 ]; then run; sleep 0.05; run; sleep 0.03; run; [ "$(taken)" = 0 ] || used=$((used + 1)); both >"$W/diff" || { bad=$((bad + 1)); diag "after a run, step $i, edit $k:" "$(cat "$W/diff")"; }; fi
+	if [ $((i % 3)) = 0 ]; then run; settled; run; settled; run; [ "$(taken)" = 0 ] || used=$((used + 1)); both >"$W/diff" || { bad=$((bad + 1)); diag "after a run, step $i, edit $k:" "$(cat "$W/diff")"; }; fi
 done
 is 'with and without memory the plan is the same after every edit' "$bad" 0
 ok "the memory was used ($used times)" test "$used" -gt 5
 
-git checkout -q -f . && git clean -qfdx -e .vx . && run && run && sleep 0.1 && run && run
+git checkout -q -f . && git clean -qfdx -e .vx . && run && run && settled && run && run
 before=$(taken)
 cp .vx/plan "$W/plan"
 for damage in 'truncate -s 100 .vx/plan' 'truncate -s -1 .vx/plan' 'printf XXXXXXXX | dd of=.vx/plan bs=1 seek=300 conv=notrunc status=none' 'printf XXXXXXXX | dd of=.vx/plan bs=1 seek=20000 conv=notrunc status=none' ': >.vx/plan' 'rm .vx/plan; mkdir .vx/plan' 'rmdir .vx/plan; ln -s ../package.json .vx/plan' 'rm .vx/plan; cp "$W/plan" .vx/plan; chmod 666 .vx/plan'; do
@@ -145,7 +145,7 @@ mkdir packages/a/src/many
 (cd packages/a/src/many && seq -f 'a-name-of-some-length-so-that-the-index-grows-%05g-and-grows-and-grows-and-grows.c' 1 2500 | xargs touch)
 git add -A && git commit -qm many
 ok 'a large index' test "$(stat -c %s .git/index)" -gt 262144
-run; run; sleep 0.1; run
+run; run; settled; run
 run
 is 'is read while the plan is proven' "$(taken)" "$before"
 ok 'and both ways agree' both

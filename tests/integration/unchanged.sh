@@ -18,7 +18,7 @@ counter() { sed -n "s/^  \"$1\": *\([0-9]*\).*/\1/p" "$W/stats"; }
 settle() { # runs until nothing is left to be remembered
 	local i
 	for i in 1 2 3 4 5 6; do
-		sleep 0.05
+		settled
 		run
 		[ "$(unchanged)" = true ] && return 0
 	done
@@ -33,7 +33,7 @@ is 'and the run says what it would have said' "$(grep -v -e ^time -e ^overhead "
 ok 'both say that nothing was run' grep -q '6 up to date' "$W/fast"
 focused() { (cd packages/a && VX_STATS="$W/stats" "$VX" run say build "$@"); }
 sed -i 's/^{"tasks":{/{"tasks":{"say":{"exec":{"command":"printf hello; printf there >\&2"},"cache":{"inputs":{"files":["src\/**"]},"outputs":{"files":[]}}},/' packages/a/vx.json
-for i in 1 2 3 4; do focused >/dev/null 2>&1; sleep 0.05; done
+for i in 1 2 3 4; do focused >/dev/null 2>&1; settled; done
 focused >"$W/fast" 2>&1
 is 'a run of one project too' "$(unchanged)" true
 (cd packages/a && VX_NO_SNAPSHOT=1 "$VX" run say build >"$W/slow" 2>&1)
@@ -144,9 +144,13 @@ is 'a copy of the checkout is another one' "$(unchanged)" false
 
 # A run that works on the workspace is waited for: its files are not looked at meanwhile.
 settle
-flock .vx/lock sh -c ': >"$0/held"; sleep 0.4; echo a3333 >packages/a/src/a.c' "$W" &
-until [ -e "$W/held" ]; do sleep 0.02; done
-run
+mkfifo "$W/go"
+flock .vx/lock sh -c ': >"$0/held"; read -r go <"$0/go"; echo a3333 >packages/a/src/a.c' "$W" &
+wait_for test -e "$W/held"
+rm -f "$W/run.out"
+run &
+wait_for grep -q 'waiting for' "$W/run.out"
+echo go >"$W/go"
 wait
 is 'while another run holds the lock nothing is believed' "$(unchanged) $(whole && echo whole)" 'false whole'
 

@@ -189,7 +189,7 @@ if can_sandbox; then
 	put .gitignore $'*\n!/p\n!/p/**\n!/package.json\ndist\nwhere'
 	git add -A
 	mkdir usr lib lib64 bin proc dev tmp etc vxbin
-	slash() { run timeout -k 1 60 bwrap --bind . / --ro-bind /usr /usr --ro-bind /lib /lib --ro-bind-try /lib64 /lib64 --ro-bind /bin /bin --proc /proc --dev /dev --tmpfs /tmp \
+	slash() { run timeout -k 1 "$VXT_HANG_S" bwrap --bind . / --ro-bind /usr /usr --ro-bind /lib /lib --ro-bind-try /lib64 /lib64 --ro-bind /bin /bin --proc /proc --dev /dev --tmpfs /tmp \
 		--ro-bind /etc /etc --ro-bind "$VX_BUILD" /vxbin --chdir / /vxbin/vx "$@"; }
 	slash run build --all
 	is 'a workspace at /' "$rc $(cat p/a/where | tr '\n' ' ')" '0 /p/a /p/a '
