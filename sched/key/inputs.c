@@ -382,8 +382,8 @@ static int walk_set(struct walked *w, const struct vx_globset *set, const char *
 	return r;
 }
 
-/* Does a task of the plan say that it makes this? Then that task's key answers for it. */
-static bool is_made(struct vx_keyer *k, const char *path)
+/* Then that task's key answers for it. */
+bool vx_key_is_made(struct vx_keyer *k, const char *path)
 {
 	size_t len = strlen(path);
 	const struct decl_globs *dg;
@@ -404,7 +404,7 @@ static bool is_made(struct vx_keyer *k, const char *path)
 static bool may_be_followed_to(struct walked *w, const struct vx_file *f)
 {
 	return !is_own_output(&w->p, f) && !never_input(w->k, f) &&
-	       (vx_source_tracked(w->k->src, f->path) || !is_made(w->k, f->path));
+	       (vx_source_tracked(w->k->src, f->path) || !vx_key_is_made(w->k, f->path));
 }
 
 static int follow_to_file(struct walked *w, const char *rel)

@@ -96,6 +96,10 @@ struct record {
 	bool links;
 	struct fixed_file behind;          /* where that is a link: the bytes it leads to */
 	const struct stand *const *passed; /* as many as the task passes through */
+	/* uncached.c: tasks without cache that the key folds, as vx_key_fill found them */
+	struct held *const *held;
+	uint32_t n_held;
+	bool holds; /* that has been done */
 };
 
 /* A file's bytes, links followed; not `present` when there is none. */
@@ -131,6 +135,12 @@ struct vx_keyer {
 	uint32_t *root_projects, n_root_projects;
 	/* by task that runs nothing: as stand.checked_ns */
 	_Atomic uint64_t *checked_ns;
+	/* uncached.c. By task: what its files are held to; does its key fold a task without cache?
+	 * By project: commands without cache that have ended and may have written there. */
+	struct held **held;
+	uint8_t *uncached_up;
+	uint64_t *writes;
+	bool compiled; /* the globs of every task */
 	struct vx_globset *global_set;
 	struct global_walk {
 		pthread_mutex_t lock;
@@ -163,6 +173,8 @@ const struct vx_files *vx_key_own(struct vx_keyer *k, uint32_t project, bool wit
  * error. */
 int vx_key_identify(
 	struct vx_keyer *k, const char *whose, struct vx_files *chosen, struct vx_err *err);
+/* A record as it would be made now; that of the keyer stays. */
+int vx_key_record_now(struct vx_keyer *k, uint32_t task, struct record **ret, struct vx_err *err);
 /* vx_key_fill of this task alone */
 int vx_key_fill_one(struct vx_keyer *k, uint32_t task, struct vx_err *err);
 
@@ -193,6 +205,8 @@ void vx_key_own_files(const struct vx_keyer *k, uint32_t project, bool with_nest
  * another. */
 void vx_key_input_roots(const struct vx_keyer *k, uint32_t task, const struct decl_globs *dg,
 	struct vx_arena *a, struct vx_strlist *ret);
+/* Does a task of the plan say that it makes this? */
+bool vx_key_is_made(struct vx_keyer *k, const char *path);
 /* Turbo: do its inputs name any file, so that the disk is walked for them? */
 bool vx_key_names_files(const struct decl_globs *dg);
 /* Turbo: files that the globs select on disk, ignored by git or not, and what the links among all
@@ -223,6 +237,13 @@ int vx_key_upstream_moved(
 	struct vx_keyer *k, const struct record *r, uint64_t since_ns, char *ret_what, size_t cap);
 int vx_key_fill_groups(struct vx_keyer *k, uint32_t task, struct vx_err *err);
 
+/* uncached.c: notes whether the key folds tasks without cache; takes down how their files stand;
+ * have those moved? 0, 1, -errno; the last on any thread. */
+void vx_key_note_uncached(struct vx_keyer *k, uint32_t task);
+int vx_key_hold_uncached(struct vx_keyer *k, uint32_t task, struct vx_err *err);
+int vx_key_uncached_moved(
+	struct vx_keyer *k, const struct record *r, uint64_t since_ns, char *ret_what, size_t cap);
+
 /* probe.c */
 int vx_key_probe(struct vx_keyer *k, const char *cwd_rel, const char *command,
 	const struct probe_result **ret, const char *task_id, struct vx_err *err);
@@ -244,6 +265,7 @@ struct watched {
 	/* LOOK_STAT: a file that was written counts as moved though its bytes are the same again.
 	 * LOOK_BYTES: by its bytes alone */
 	enum { LOOK_STAT, LOOK_BYTES } how;
+	bool but_made; /* what a cached task of the plan makes is left out */
 };
 /* 0, 1 (named), -errno: one after another, and against what a listing begun at wall_ns has
  * found. */

@@ -46,6 +46,9 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 	k->projects = vx_xcalloc(ws->n_projects + 1, sizeof *k->projects);
 	k->records = vx_xcalloc(g->n_tasks + 1, sizeof(struct record *));
 	k->checked_ns = vx_xcalloc(g->n_tasks + 1, sizeof *k->checked_ns);
+	k->held = vx_xcalloc(g->n_tasks + 1, sizeof(struct held *));
+	k->uncached_up = vx_xcalloc(g->n_tasks + 1, 1);
+	k->writes = vx_xcalloc(ws->n_projects + 1, sizeof *k->writes);
 	k->generation = 1;
 	vx_key_root_projects(k);
 	if (o->cache_dir) {
@@ -89,6 +92,9 @@ void vx_keyer_free(struct vx_keyer *k)
 	free(k->projects);
 	free(k->records);
 	free(k->checked_ns);
+	free(k->held);
+	free(k->uncached_up);
+	free(k->writes);
 	free(k->globs);
 	free(k->results);
 	free(k->stable);
@@ -347,10 +353,21 @@ int vx_key_compute(
 	if (r < 0)
 		return r;
 	k->records[task] = rec;
+	vx_key_note_uncached(k, task);
 	if (!rec->thin)
 		vx_seed_note(k, task);
 	*ret = &rec->pub;
 	return 0;
+}
+
+int vx_key_record_now(struct vx_keyer *k, uint32_t task, struct record **ret, struct vx_err *err)
+{
+	struct vx_files chosen = {0};
+	int r = freshen(k, err);
+	if (r == 0)
+		r = compute(k, task, &chosen, ret, err);
+	vx_files_free(&chosen);
+	return r;
 }
 
 /* The key stays what it was: it has been probed, and dependents fold it. Where the files say
@@ -376,7 +393,9 @@ int vx_key_fill_one(struct vx_keyer *k, uint32_t task, struct vx_err *err)
 int vx_key_fill(struct vx_keyer *k, uint32_t task, struct vx_err *err)
 {
 	int r = vx_key_fill_one(k, task, err);
-	return r < 0 ? r : vx_key_fill_groups(k, task, err);
+	if (r == 0)
+		r = vx_key_fill_groups(k, task, err);
+	return r < 0 ? r : vx_key_hold_uncached(k, task, err);
 }
 
 const struct vx_key_record *vx_key_get(const struct vx_keyer *k, uint32_t task)
@@ -396,10 +415,14 @@ void vx_keyer_ran(struct vx_keyer *k, uint32_t task)
 			mark_dirty(k, t->project);
 	} else if (reach != VX_REACH_NONE) {
 		k->fixed_dirty |= k->global_set != NULL; /* it may have written such a file */
-		if (reach == VX_REACH_WORKSPACE)
+		if (reach == VX_REACH_WORKSPACE) {
 			k->all_dirty = true;
-		else
+			for (uint32_t p = 0; p < k->ws->n_projects; p++)
+				k->writes[p]++;
+		} else {
 			mark_dirty(k, t->project);
+			k->writes[t->project]++;
+		}
 	}
 }
 

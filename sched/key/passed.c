@@ -142,7 +142,7 @@ int vx_key_stand_moved(
 		return 0;
 	struct vx_arena a = {0};
 	struct vx_files now = {0};
-	struct watched w = {s->v, s->n, k->ws->settings.turbo ? LOOK_BYTES : LOOK_STAT};
+	struct watched w = {s->v, s->n, k->ws->settings.turbo ? LOOK_BYTES : LOOK_STAT, false};
 	uint64_t start_ns = vx_now_ns(), wall_ns = vx_wall_ns();
 	int r;
 	if (vx_source_same(k->src, k->ws->projects[s->project].dir) == VX_SAME) {

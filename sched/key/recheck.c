@@ -84,7 +84,7 @@ static struct watched watched_of(const struct vx_keyer *k, const struct record *
 {
 	const struct vx_task_decl *d = k->g->tasks[r->pub.task].decl;
 	return (struct watched){r->pub.inputs, r->pub.n_inputs,
-		d->dialect == VX_DIALECT_TURBO ? LOOK_BYTES : LOOK_STAT};
+		d->dialect == VX_DIALECT_TURBO ? LOOK_BYTES : LOOK_STAT, vx_key_takes_all(d)};
 }
 
 static int manifest_moved(struct vx_keyer *k, const struct record *r, char *ret_what, size_t cap)
@@ -162,6 +162,17 @@ static int open_dir_of(struct vx_keyer *k, const struct watched *w, uint32_t i, 
 	return openat(vx_source_fd(k->src), dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+static int watched_moved(struct vx_keyer *k, const struct watched *w, const struct vx_key_input *in,
+	char *ret_what, size_t cap)
+{
+	int res = input_moved(k, w->how, in);
+	if (res == 1 && w->but_made && vx_key_is_made(k, in->path))
+		res = 0;
+	if (res)
+		snprintf(ret_what, cap, "%s", in->path);
+	return res;
+}
+
 int vx_key_each_moved(struct vx_keyer *k, const struct watched *w, char *ret_what, size_t cap)
 {
 	int res = 0, fd = -1;
@@ -176,9 +187,7 @@ int vx_key_each_moved(struct vx_keyer *k, const struct watched *w, char *ret_wha
 		}
 		if (fd >= 0 && as_it_was(k, in, fd, in->path + n))
 			continue;
-		res = input_moved(k, w->how, in);
-		if (res)
-			snprintf(ret_what, cap, "%s", in->path);
+		res = watched_moved(k, w, in, ret_what, cap);
 	}
 	vx_close(fd);
 	return res;
@@ -229,18 +238,21 @@ int vx_key_list_moved(struct vx_keyer *k, const struct watched *w, const struct 
 	uint64_t wall_ns, char *ret_what, size_t cap)
 {
 	int res = 0;
-	for (uint32_t i = 0; res == 0 && (i < now->n || i < w->n); i++) {
+	for (uint32_t i = 0, j = 0; res == 0 && (i < now->n || j < w->n);) {
 		const char *x = i < now->n ? now->v[i]->path : NULL,
-			   *y = i < w->n ? w->v[i].path : NULL;
+			   *y = j < w->n ? w->v[j].path : NULL;
 		int c = !x ? 1 : !y ? -1 : strcmp(x, y);
-		/* what went or changed is named before what came */
-		if (c && (res = vx_key_each_moved(k, w, ret_what, cap)) == 0) {
+		if (c && w->but_made && vx_key_is_made(k, c < 0 ? x : y)) {
+			/* that task's key answers for it */
+		} else if (c && (res = vx_key_each_moved(k, w, ret_what, cap)) == 0) {
+			/* what went or changed is named before what came */
 			snprintf(ret_what, cap, "%s", c < 0 ? x : y);
 			res = 1;
 		}
-		if (!c && !seen_same(k, now->v[i], &w->v[i], wall_ns) &&
-			(res = input_moved(k, w->how, &w->v[i])) != 0)
-			snprintf(ret_what, cap, "%s", y);
+		if (!c && !seen_same(k, now->v[i], &w->v[j], wall_ns))
+			res = watched_moved(k, w, &w->v[j], ret_what, cap);
+		i += c <= 0;
+		j += c >= 0;
 	}
 	return res;
 }
@@ -282,5 +294,7 @@ int vx_key_recheck(struct vx_keyer *k, const struct vx_key_record *pub, char *re
 		res = vx_key_files_moved(k, r, ret_what, cap);
 	if (res == 0)
 		res = vx_key_upstream_moved(k, r, since_ns, ret_what, cap);
+	if (res == 0)
+		res = vx_key_uncached_moved(k, r, since_ns, ret_what, cap);
 	return res;
 }

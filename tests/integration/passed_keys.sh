@@ -98,6 +98,28 @@ put "$W/made" 2
 vx run app#build
 is 'it writes something else' "$rc $(ran) $(cat p/app/dist/o)" '0 app 2'
 
+# the files of a task without cache: edited and put back while a dependent runs, also behind a cached task
+new_repo "$W/uncached"
+put package.json '{ "name": "root", "workspaces": ["p/*"] }'
+put .gitignore $'node_modules\n.vx\n'
+project gen <<<"$(printf '{ "tasks": { "make": { "exec": { "command": %s } } } }' "$(json "date >made")")"
+put p/gen/src/x right
+put p/mid/src/x 1
+put p/app/src/x 1
+project mid gen <<<"$(builds 'mkdir -p dist; cat ../gen/src/x >dist/o' | sed 's/"^build"/"gen#make"/')"
+project app mid <<<"$(builds "$(says app); cat ../gen/src/x >dist/o")"
+git add -A && git commit -qm one
+put p/app/vx.json "$(builds "$(says app); mkdir -p dist; echo wrong >../gen/src/x; cat ../gen/src/x >dist/o; echo right >../gen/src/x")"
+: >"$W/ran"
+vx run app#build
+is 'a file of a task without cache is written and put back: the dependent has run' "$rc $(ran)" '0 app'
+like 'and is not saved' "$err" 'app#build.*p/gen/src/x'
+unlike 'what ended before is' "$err" 'mid#build was not saved'
+put p/app/vx.json "$(builds "$(says app); mkdir -p dist; cat ../gen/src/x >dist/o")"
+vx run app#build
+is 'left alone' "$rc $(ran) $(cat p/app/dist/o)" '0 app right'
+unlike 'it is saved, whatever the task without cache has written itself' "$err" 'not saved'
+
 # ---- turbo.json ----
 turbo() {
 	new_repo "$W/turbo$((++n))"

@@ -179,6 +179,98 @@ static void recheck(void **state)
 	kt_close(&t);
 }
 
+static void fill(struct vx_keyer *k, uint32_t task)
+{
+	struct vx_err err = {0};
+	if (vx_key_fill(k, task, &err) < 0)
+		fail_msg("vx_key_fill: %s", err.what);
+}
+
+/* The key of a dependent holds every file of a task without cache, through cached ones too. What
+ * that task has written itself by the time the dependent starts is as it should be, and so is what
+ * a cached one makes later. */
+static void files_of_tasks_without_cache(void **state)
+{
+	(void)state;
+	static const char *const edits[][3] = {
+		{"printf 1 >p/s/x", "touch -r was p/s/x", "p/s/x"}, /* the same bytes again */
+		{"touch p/new", "rm p/new", "p/new"},
+		{"mv p/s/x p/s/y", "mv p/s/y p/s/x", "p/s/x"},
+		{"printf 2 >p/gen", "printf 1 >p/gen; touch -r was p/gen", "p/gen"},
+	};
+	struct kt t;
+	kt_open(&t);
+	vxt_write(t.dir, "p/s/x", "1");
+	vxt_write(t.dir, "b/in", "1");
+	vxt_write(t.dir, "a/in", "1");
+	kt_project(&t, "p", "p", "");
+	kt_project(&t, "b", "b", "");
+	kt_project(&t, "a", "a", "");
+	kt_task(&t, 0, "gen", NULL, NULL, "");
+	kt_task(&t, 1, "t", "in", "dist/**", "0");
+	kt_task(&t, 2, "t", "in", "dist/**", "1");
+	kt_task(&t, 2, "apart", "in", "", "");
+	kt_task(&t, 0, "build", "s/**", "dist/**", "");
+	struct vx_keyer *k = kt_keyer(&t);
+	const struct vx_key_record *r[4];
+	for (uint32_t i = 0; i < 4; i++)
+		r[i] = kt_compute(k, i);
+	vxt_write(t.dir, "p/gen", "1"); /* what it does */
+	kt_sh(&t, "touch -r p/s/x was; touch -r was p/gen");
+	vx_keyer_ran(k, 0);
+	for (uint32_t i = 1; i < 4; i++)
+		fill(k, i);
+	for (uint32_t i = 1; i < 4; i++)
+		check_moved(k, r[i], NULL);
+	for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+		kt_sh(&t, edits[i][0]);
+		check_moved(k, r[1], edits[i][2]);
+		check_moved(k, r[2], edits[i][2]);
+		check_moved(k, r[3], NULL);
+		kt_sh(&t, edits[i][1]);
+		check_moved(k, r[2], NULL);
+	}
+	vxt_write(t.dir, "p/dist/out", "1");
+	check_moved(k, r[2], NULL);
+	vx_keyer_free(k);
+	kt_close(&t);
+}
+
+/* One that cannot write there: its files are held to what the key folded. A turbo.json's: to their
+ * bytes. A server that may write: to nothing. */
+static void what_a_task_without_cache_may_write(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < 3; kind++) {
+		struct kt t;
+		kt_open(&t);
+		vxt_write(t.dir, "p/x", "1");
+		vxt_write(t.dir, "a/in", "1");
+		kt_project(&t, "p", "p", "");
+		kt_project(&t, "a", "a", "");
+		struct vx_task_decl *d = kt_task(&t, 0, "t", NULL, NULL, "");
+		d->exec.sandboxed = kind == 0;
+		d->exec.persistent = kind == 2;
+		d->dialect = kind == 1 ? VX_DIALECT_TURBO : VX_DIALECT_VX;
+		kt_task(&t, 1, "t", "in", "", "0");
+		struct vx_keyer *k = kt_keyer(&t);
+		kt_compute(k, 0);
+		const struct vx_key_record *r = kt_compute(k, 1);
+		if (kind == 0)
+			vxt_write(t.dir, "p/x", "2");
+		if (kind != 2)
+			vx_keyer_ran(k, 0);
+		fill(k, 1);
+		check_moved(k, r, kind == 0 ? "p/x" : NULL);
+		vxt_write(t.dir, "p/x", "1");
+		check_moved(k, r, kind == 0 ? "p/x" : NULL);
+		vxt_write(t.dir, "p/x", "3");
+		check_moved(k, r, kind == 2 ? NULL : "p/x");
+		vx_keyer_free(k);
+		kt_close(&t);
+	}
+}
+
 /* What was a repository when the run began and is a link to one now is a link. */
 static void nested_repository_behind_a_link(void **state)
 {
@@ -234,6 +326,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(recheck),
 		cmocka_unit_test(recheck_without_lists),
 		cmocka_unit_test(global_dependencies_are_checked_as_they_are),
+		cmocka_unit_test(files_of_tasks_without_cache),
+		cmocka_unit_test(what_a_task_without_cache_may_write),
 		cmocka_unit_test(nested_repository_behind_a_link),
 		cmocka_unit_test(runs_are_seen_by_later_keys),
 	};
