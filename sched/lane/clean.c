@@ -21,7 +21,7 @@ static int clean_walked(struct vx_hand *h, const struct vx_outputs *o, const str
 	struct vx_fail *f, const char **ret_kept)
 {
 	struct vx_lane *l = h->l;
-	struct vx_plan_ops ops = {0};
+	struct vx_plan_ops ops = {.base = vx_outputs_base(o)};
 	for (uint32_t i = 0; i < w->n_outs; i++)
 		if (!may_remove(l, &w->outs[i]))
 			*ret_kept = w->outs[i].seen.path;

@@ -54,7 +54,8 @@ struct vx_io_step {
 	enum vx_io_op op;
 	/* OPEN: openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS */
 	bool beneath;
-	bool keep; /* OPEN: res is a descriptor that the caller closes */
+	bool one_mount; /* OPEN with beneath: RESOLVE_NO_XDEV too */
+	bool keep;      /* OPEN: res is a descriptor that the caller closes */
 	int fd;
 	int dirfd, dirfd2; /* dirfd2, path2: RENAME's target, or SYMLINK's content (path2 alone) */
 	const char *path, *path2;
@@ -120,8 +121,10 @@ int64_t vx_io_call(struct vx_io_step *s, int fd);
 /* Short forms over vx_io_sys, for what is not counted. All return >= 0 or -errno. */
 int vx_io_open_at(struct vx_io *io, int dirfd, const char *path, int flags, mode_t mode);
 int vx_io_open_beneath(struct vx_io *io, int dirfd, const char *path, int flags, mode_t mode);
-/* the same, leaving no access time where that is allowed */
-int vx_io_open_quiet(struct vx_io *io, int dirfd, const char *path, int flags);
+/* What lies at or below outputs: beneath root_fd, and in no other mount than the directory that the
+ * first base_n bytes of path name with their slash (0: root_fd). That directory may be a mount
+ * itself. -EXDEV: another mount is met. O_NOATIME is left out where it is not allowed. */
+int vx_io_open_inside(struct vx_io *io, int root_fd, const char *path, size_t base_n, int flags);
 int vx_io_stat_at(struct vx_io *io, int dirfd, const char *path, struct stat *st);
 int vx_io_stat_fd(struct vx_io *io, int fd, struct stat *st);
 void vx_io_close_fd(struct vx_io *io, int fd);

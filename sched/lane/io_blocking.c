@@ -3,6 +3,7 @@
 
 #include "vx/arena.h"
 #include "vx/assert.h"
+#include "vx/limits.h"
 #include "vx/strs.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@ static int64_t call_open(struct vx_io_step *s)
 		return openat(s->dirfd, s->path, s->flags | O_CLOEXEC, s->mode);
 	struct open_how how = {.flags = (uint64_t)(uint32_t)(s->flags | O_CLOEXEC),
 		.mode = s->flags & (O_CREAT | O_TMPFILE) ? s->mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+			   (s->one_mount ? RESOLVE_NO_XDEV : 0)};
 	int64_t r = -1;
 	for (int i = 0; i < OPEN_TRIES; i++) {
 		r = syscall(SYS_openat2, s->dirfd, s->path, &how, sizeof how);
@@ -263,10 +265,37 @@ int vx_io_open_beneath(struct vx_io *io, int dirfd, const char *path, int flags,
 	return (int)vx_io_sys(io, &s);
 }
 
-int vx_io_open_quiet(struct vx_io *io, int dirfd, const char *path, int flags)
+static int open_one_mount(struct vx_io *io, int dirfd, const char *path, int flags)
 {
-	int fd = vx_io_open_beneath(io, dirfd, path, flags | O_NOATIME, 0);
-	return fd == -EPERM ? vx_io_open_beneath(io, dirfd, path, flags, 0) : fd;
+	struct vx_io_step s = {.op = VX_IO_OPEN,
+		.dirfd = dirfd,
+		.path = path,
+		.flags = flags,
+		.keep = true,
+		.beneath = true,
+		.one_mount = true};
+	int fd = (int)vx_io_sys(io, &s);
+	if (fd != -EPERM || !(flags & O_NOATIME))
+		return fd;
+	s.flags = flags & ~O_NOATIME;
+	return (int)vx_io_sys(io, &s);
+}
+
+int vx_io_open_inside(struct vx_io *io, int root_fd, const char *path, size_t base_n, int flags)
+{
+	int fd = open_one_mount(io, root_fd, path, flags);
+	size_t n = strlen(path);
+	if (fd != -EXDEV || !base_n || n + 1 < base_n || base_n > VX_MAX_PATH)
+		return fd;
+	char base[VX_MAX_PATH];
+	memcpy(base, path, base_n - 1);
+	base[base_n - 1] = '\0';
+	int base_fd = vx_io_open_beneath(io, root_fd, base, O_PATH | O_DIRECTORY, 0);
+	if (base_fd < 0)
+		return base_fd;
+	fd = open_one_mount(io, base_fd, n > base_n ? path + base_n : ".", flags);
+	vx_io_close_fd(io, base_fd);
+	return fd;
 }
 
 int vx_io_stat_at(struct vx_io *io, int dirfd, const char *path, struct stat *st)

@@ -36,8 +36,8 @@ static void prep(struct uring *u, struct io_uring_sqe *q, struct vx_io_step *s, 
 			.flags = (uint64_t)(uint32_t)s->flags | (s->keep ? O_CLOEXEC : 0),
 			.mode = s->flags & O_CREAT ? s->mode : 0};
 		if (s->beneath)
-			how->resolve =
-				RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+			how->resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+				       RESOLVE_NO_MAGICLINKS | (s->one_mount ? RESOLVE_NO_XDEV : 0);
 		if (s->keep)
 			io_uring_prep_openat2(q, s->dirfd, s->path, how);
 		else

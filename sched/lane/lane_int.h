@@ -1,6 +1,7 @@
 /* The lanes' inside: what lane.c (queues, threads, events), commit.c (the committer), walk.c,
- * save.c, pack.c, check.c, restore.c, stage.c, place.c, clean.c and recover.c share. Thread rule: a
- * struct vx_hand belongs to one lane thread; struct vx_lane is locked by its mutex. */
+ * behind.c, save.c, pack.c, check.c, restore.c, stage.c, place.c, clean.c and recover.c share.
+ * Thread rule: a struct vx_hand belongs to one lane thread; struct vx_lane is locked by its mutex.
+ */
 #ifndef VX_LANE_INT_H
 #define VX_LANE_INT_H
 
@@ -58,6 +59,8 @@ struct vx_fail {
  * allowed). */
 int vx_fail_set(struct vx_fail *f, int code, const char *step, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* vx_io_open_inside has returned r for what lies at path. */
+int vx_fail_open(struct vx_fail *f, int r, const char *path);
 
 /* ---- outputs on disk (walk.c) ---- */
 
@@ -83,12 +86,23 @@ struct vx_walk {
 	bool elsewhere; /* something lies on another file system than the root */
 	/* an output place that lies behind a symbolic link: not looked into; NULL */
 	char *through_link;
+	/* an output that is a link in place of a file or a directory of outputs, and leads to what
+	 * is no output: NULL */
+	const struct vx_out *astray;
 };
 
 /* Everything below root_fd that `o` names. Unreadable: fails. Contents are freed by
  * vx_walk_free. */
 int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outputs *o,
 	struct vx_walk *ret, struct vx_fail *f);
+/* A link that stands where outputs begin. */
+struct vx_top {
+	const char *path;
+	bool fixed; /* by name, not by a wildcard */
+};
+/* Sets w->astray (behind.c). */
+void vx_walk_behind(struct vx_io *io, int root_fd, const struct vx_outputs *o, struct vx_walk *w,
+	const struct vx_top *tops, uint32_t n_tops);
 void vx_walk_sort(struct vx_walk *w); /* and each path once */
 void vx_walk_free(struct vx_walk *w);
 const struct vx_seen *vx_walk_dir(const struct vx_walk *w, const char *path, size_t len);
@@ -337,6 +351,9 @@ struct vx_op {
 struct vx_plan_ops {
 	struct vx_op *v;
 	uint32_t n, cap;
+	/* a directory that may lie in another mount than the root: no path leads into another than
+	 * its or the root's; NULL none */
+	const char *base;
 };
 
 void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, const char *stage,

@@ -261,10 +261,10 @@ static int changed(const struct vx_out *o, struct vx_fail *f)
 
 static int read_plain(struct vx_hand *h, const struct vx_out *o, void *at, struct vx_fail *f)
 {
-	int fd = vx_io_open_quiet(
-		h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	int fd = vx_io_open_inside(h->io, h->l->root_fd, o->seen.path, o->base_n,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
 	if (fd < 0)
-		return vx_fail_set(f, fd, "open", "%s", o->seen.path);
+		return vx_fail_open(f, fd, o->seen.path);
 	int64_t n = vx_io_read_at(h->io, fd, at, o->seen.size, 0);
 	vx_io_close_fd(h->io, fd);
 	if (n < 0)
@@ -287,6 +287,7 @@ static int read_ringed(struct vx_hand *h, const struct vx_walk *w, uint8_t **at,
 		struct vx_io_step *s = v + 3 * (size_t)k;
 		s[0] = (struct vx_io_step){.op = VX_IO_OPEN,
 			.beneath = true,
+			.one_mount = true,
 			.dirfd = h->l->root_fd,
 			.path = o->seen.path,
 			.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME};
@@ -300,11 +301,12 @@ static int read_ringed(struct vx_hand *h, const struct vx_walk *w, uint8_t **at,
 	int r = 0;
 	for (uint32_t i = 0; i < k && r == 0; i++) {
 		const struct vx_io_step *s = c[i].steps;
-		bool odd = s[0].res == -EPERM || vx_io_transient(s[0].res) ||
+		bool odd = s[0].res == -EPERM || s[0].res == -EXDEV || vx_io_transient(s[0].res) ||
 			   vx_io_transient(s[1].res) || s[0].res == -ECANCELED ||
 			   s[1].res == -ECANCELED;
 		if (odd || (s[1].res >= 0 && (size_t)s[1].res < s[1].n))
-			/* interrupted, short, or of another user: plainly once more */
+			/* interrupted, short, of another user or in another mount: plainly once
+			 * more */
 			r = read_plain(h, of[i], s[1].buf, f);
 		else if (s[0].res < 0 || s[1].res < 0)
 			r = vx_fail_set(f, (int)(s[0].res < 0 ? s[0].res : s[1].res),
@@ -480,10 +482,10 @@ static uint64_t seek_from(struct vx_hand *h, int fd, uint64_t off, int whence, u
 static int feed_file(struct stream *s, const struct vx_out *o)
 {
 	struct vx_hand *h = s->h;
-	int fd = vx_io_open_quiet(
-		h->io, h->l->root_fd, o->seen.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	int fd = vx_io_open_inside(h->io, h->l->root_fd, o->seen.path, o->base_n,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
 	if (fd < 0)
-		return vx_fail_set(s->f, fd, "open", "%s", o->seen.path);
+		return vx_fail_open(s->f, fd, o->seen.path);
 	/* small ones are not worth the question */
 	uint64_t size = o->seen.size, data_end = size < VX_LANE_PIECE_BYTES ? size : 0;
 	int r = 0;

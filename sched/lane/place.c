@@ -26,8 +26,17 @@ void vx_ops_add(struct vx_plan_ops *p, enum vx_op_kind kind, const char *path, c
 struct parent {
 	struct vx_io *io;
 	int root_fd, fd;
+	const char *base; /* of the plan */
 	char dir[VX_MAX_PATH];
 };
+
+/* A directory at or below the root or the base, and in its mount. */
+static int open_dir(struct parent *p, const char *dir)
+{
+	size_t n = p->base ? strlen(p->base) : 0;
+	bool below = n && strncmp(dir, p->base, n) == 0 && (!dir[n] || dir[n] == '/');
+	return vx_io_open_inside(p->io, p->root_fd, dir, below ? n + 1 : 0, O_RDONLY | O_DIRECTORY);
+}
 
 static int open_parent(struct parent *p, const char *path, const char **ret_name)
 {
@@ -39,7 +48,7 @@ static int open_parent(struct parent *p, const char *path, const char **ret_name
 	vx_io_close_fd(p->io, p->fd);
 	memcpy(p->dir, path, n);
 	p->dir[n] = '\0';
-	p->fd = vx_io_open_beneath(p->io, p->root_fd, n ? p->dir : ".", O_RDONLY | O_DIRECTORY, 0);
+	p->fd = open_dir(p, n ? p->dir : ".");
 	return p->fd;
 }
 
@@ -84,7 +93,7 @@ static int remove_at(struct parent *p, const char *path, int flags, struct vx_fa
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return 0;
 	if (fd < 0)
-		return vx_fail_set(f, fd, "open", "%s", path);
+		return vx_fail_open(f, fd, path);
 	mode_t mode = 0;
 	int r = vx_io_unlink_at(p->io, fd, name, flags);
 	if (r == -EACCES && make_writable(p->io, fd, &mode)) {
@@ -221,6 +230,8 @@ static int place(
 	if (again && vx_io_stat_at(p->io, stage_fd, op->stage, &st) == -ENOENT)
 		return 0;
 	int fd = open_parent(p, op->path, &name);
+	if (fd == -EXDEV)
+		return vx_fail_open(f, fd, op->path);
 	if (fd < 0)
 		return vx_fail_set(f, fd, "open", "the directory of %s", op->path);
 	return move(p, stage_fd, op->stage, fd, name, S_ISDIR(op->mode), op->path, f);
@@ -228,11 +239,11 @@ static int place(
 
 static int set_mode(struct parent *p, const struct vx_op *op, struct vx_fail *f)
 {
-	int fd = vx_io_open_beneath(p->io, p->root_fd, op->path, O_RDONLY | O_DIRECTORY, 0);
+	int fd = open_dir(p, op->path);
 	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
-		return vx_fail_set(f, fd, "open", "%s", op->path);
+		return vx_fail_open(f, fd, op->path);
 	struct vx_io_step s = {.op = VX_IO_CHMOD, .fd = fd, .mode = op->mode};
 	int r = (int)vx_io_sys(p->io, &s);
 	vx_io_close_fd(p->io, fd);
@@ -242,7 +253,7 @@ static int set_mode(struct parent *p, const struct vx_op *op, struct vx_fail *f)
 int vx_ops_apply(struct vx_io *io, int root_fd, int stage_fd, const struct vx_plan_ops *ops,
 	bool again, struct vx_fail *f)
 {
-	struct parent p = {.io = io, .root_fd = root_fd, .fd = -1};
+	struct parent p = {.io = io, .root_fd = root_fd, .fd = -1, .base = ops->base};
 	int r = 0;
 	for (uint32_t i = 0; i < ops->n && r == 0; i++) {
 		const struct vx_op *op = &ops->v[i];

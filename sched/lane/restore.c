@@ -225,8 +225,8 @@ static int finish_file(struct restoring *r)
 static bool disk_holds(struct restoring *r)
 {
 	struct vx_io *io = r->h->io;
-	int fd = vx_io_open_beneath(
-		io, r->h->l->root_fd, r->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	int fd = vx_io_open_inside(
+		io, r->h->l->root_fd, r->path, r->disk->base_n, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return false;
 	size_t n = r->hold.len;
@@ -424,7 +424,7 @@ static int replace(struct restoring *r)
 {
 	struct vx_io *io = r->h->io;
 	int root = r->h->l->root_fd;
-	struct vx_plan_ops all = {0};
+	struct vx_plan_ops all = {.base = vx_outputs_base(&r->j->outputs)};
 	const struct vx_plan_ops *parts[] = {&r->removing, &r->placing, &r->modes};
 	for (int k = 0; k < 3; k++)
 		for (uint32_t i = 0; i < parts[k]->n; i++)

@@ -69,6 +69,14 @@ static int refuse(const struct vx_walk *w, struct vx_fail *f)
 			w->through_link);
 		return -ELOOP;
 	}
+	if (w->astray) {
+		const char *path = w->astray->seen.path;
+		vx_fail_set(f, -ELOOP, "walk", "%s", path);
+		snprintf(f->text, sizeof f->text,
+			"%.250s is a symbolic link to %.250s, which is not among its outputs (name what it leads to there too)",
+			path, w->astray->target);
+		return -ELOOP;
+	}
 	for (uint32_t i = 0; i < w->n_outs; i++) {
 		const struct vx_out *o = &w->outs[i];
 		mode_t m = o->seen.mode;

@@ -26,6 +26,8 @@ struct walker {
 	char **todo;  /* directories to list */
 	uint32_t n_todo, cap_todo;
 	char *list; /* VX_LIST_BYTES */
+	struct vx_top *tops;
+	uint32_t n_tops, cap_tops;
 };
 
 const char *vx_outputs_base(const struct vx_outputs *o)
@@ -68,6 +70,16 @@ uint64_t vx_fs_now_ns(void)
 	struct timespec ts;
 	clock_gettime(CLOCK_REALTIME_COARSE, &ts); /* what file systems stamp with */
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+int vx_fail_open(struct vx_fail *f, int r, const char *path)
+{
+	vx_fail_set(f, r, "open", "%s", path);
+	if (r == -EXDEV)
+		snprintf(f->text, sizeof f->text,
+			"%.400s is a mount or lies in one, and no output is removed, saved or restored there (unmount it, or exclude it from the outputs)",
+			path);
+	return r;
 }
 
 static void add_dir(struct walker *k, const char *path, const struct stat *st)
@@ -122,6 +134,22 @@ static int add_out(
 	return 0;
 }
 
+/* Nothing above it is an output as a whole: a link here may stand for all that the outputs are. One
+ * further in is one of them. */
+static void note_top(struct walker *k, const char *path, bool fixed)
+{
+	const char *rel = path + k->base_n, *slash = strrchr(rel, '/');
+	if (slash && vx_globset_match(k->set, rel, (size_t)(slash - rel)))
+		return;
+	if (!fixed && !vx_globset_may_reach(k->set, rel, strlen(rel)))
+		return;
+	if (k->n_tops == k->cap_tops) {
+		k->cap_tops = k->cap_tops ? k->cap_tops * 2 : 4;
+		k->tops = vx_xrealloc(k->tops, k->cap_tops * sizeof *k->tops);
+	}
+	k->tops[k->n_tops++] = (struct vx_top){vx_arena_strdup(&k->w->a, path), fixed};
+}
+
 static int push_dir(struct walker *k, const char *path)
 {
 	if (k->n_todo == k->cap_todo) {
@@ -138,8 +166,9 @@ static bool is_own(const char *name)
 }
 
 /* One entry `name` of the directory dirfd; path is its root-relative path. st is filled when type
- * is unknown. */
-static int visit(struct walker *k, int dirfd, const char *name, const char *path, uint8_t type)
+ * is unknown. `fixed`: an output begins here by name. */
+static int visit(
+	struct walker *k, int dirfd, const char *name, const char *path, uint8_t type, bool fixed)
 {
 	struct stat st;
 	const char *rel = path + k->base_n;
@@ -155,6 +184,8 @@ static int visit(struct walker *k, int dirfd, const char *name, const char *path
 			return vx_fail_set(k->f, r, "stat", "%s", path);
 		type = S_ISDIR(st.st_mode) ? DT_DIR : DT_REG;
 	}
+	if (type != DT_DIR && match && S_ISLNK(st.st_mode))
+		note_top(k, path, fixed);
 	if (type != DT_DIR)
 		return match ? add_out(k, dirfd, name, path, &st) : 0;
 	if (nested_holds(k->nested, path))
@@ -196,7 +227,7 @@ static int list_names(struct walker *k, int fd, const char *dir, uint32_t *ret_n
 				return vx_fail_set(
 					k->f, -ENAMETOOLONG, "walk", "%s/%s", dir, e->name);
 			memcpy(path + n, e->name, len + 1);
-			int r = visit(k, fd, e->name, path, e->type);
+			int r = visit(k, fd, e->name, path, e->type, false);
 			if (r < 0)
 				return r;
 		}
@@ -205,7 +236,8 @@ static int list_names(struct walker *k, int fd, const char *dir, uint32_t *ret_n
 
 static int open_dir(struct walker *k, const char *dir)
 {
-	return vx_io_open_quiet(k->io, k->root_fd, *dir ? dir : ".", O_RDONLY | O_DIRECTORY);
+	return vx_io_open_inside(
+		k->io, k->root_fd, *dir ? dir : ".", k->base_n, O_RDONLY | O_DIRECTORY | O_NOATIME);
 }
 
 /* Lists an open directory, and closes it. */
@@ -234,8 +266,7 @@ static int list_dir(struct walker *k, const char *dir)
 		add_dir(k, dir, NULL);
 		return 0;
 	}
-	return fd < 0 ? vx_fail_set(k->f, fd, "open", "%s", *dir ? dir : ".")
-		      : list_open(k, dir, fd);
+	return fd < 0 ? vx_fail_open(k->f, fd, *dir ? dir : ".") : list_open(k, dir, fd);
 }
 
 /* The directories between the base and a prefix: looked at, since one swapped for a link would
@@ -263,9 +294,10 @@ static int open_parents(struct walker *k, char *path, int *ret_fd)
 	char *slash = strrchr(path, '/');
 	if (slash)
 		*slash = '\0';
-	int fd = vx_io_open_beneath(k->io, k->root_fd, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
+	int fd = vx_io_open_inside(
+		k->io, k->root_fd, slash ? path : ".", k->base_n, O_PATH | O_DIRECTORY);
 	if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP)
-		return vx_fail_set(k->f, fd, "open", "%s", slash ? path : ".");
+		return vx_fail_open(k->f, fd, slash ? path : ".");
 	if (slash)
 		*slash = '/';
 	*ret_fd = fd < 0 ? -1 : fd;
@@ -313,8 +345,14 @@ static int walk_prefix(struct walker *k, const char *prefix, bool literal)
 	} else if (r < 0) {
 		r = vx_fail_set(k->f, r, "stat", "%s", path);
 	} else {
+		const char *rel = path + k->base_n;
+		size_t n = strlen(rel);
+		/* the link is no output, and what the pattern means lies behind it */
+		if (S_ISLNK(st.st_mode) && !k->w->through_link &&
+			!vx_globset_match(k->set, rel, n) && vx_globset_may_reach(k->set, rel, n))
+			k->w->through_link = vx_arena_strdup(&k->w->a, path);
 		r = visit(k, fd, slash ? slash + 1 : path, path,
-			S_ISDIR(st.st_mode) ? DT_DIR : DT_REG);
+			S_ISDIR(st.st_mode) ? DT_DIR : DT_REG, true);
 	}
 	vx_io_close_fd(k->io, fd);
 	return r;
@@ -407,6 +445,9 @@ int vx_walk(struct vx_io *io, int root_fd, dev_t root_dev, const struct vx_outpu
 		vx_walk_free(ret);
 	else
 		vx_walk_sort(ret);
+	if (r == 0)
+		vx_walk_behind(io, root_fd, o, ret, k.tops, k.n_tops);
+	free(k.tops);
 	return r;
 }
 
