@@ -44,6 +44,12 @@ static bool same_fixed(const struct fixed_file *a, const struct fixed_file *b)
 	return a->present == b->present && memcmp(&a->digest, &b->digest, sizeof a->digest) == 0;
 }
 
+/* Was it written in between? Links to the inode and its mode are no matter of its bytes. */
+static bool same_stat(const struct vx_fstat *a, const struct vx_fstat *b)
+{
+	return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ino == b->ino;
+}
+
 struct globals {
 	struct vx_keyer *k;
 	struct vx_key_input *v;
@@ -168,7 +174,8 @@ int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 	bool same = k->fixed != NULL && memcmp(&round->stands_digest, &k->fixed->stands_digest,
 						sizeof round->stands_digest) == 0;
 	for (uint32_t i = 0; same && i < N_FINGERPRINT; i++)
-		same = same_fixed(&round->v[i], &k->fixed->v[i]);
+		same = same_fixed(&round->v[i], &k->fixed->v[i]) &&
+		       (k->ws->settings.turbo || same_stat(&round->v[i].st, &k->fixed->v[i].st));
 	if (!same || memcmp(&round->globals_digest, &k->fixed->globals_digest,
 			     sizeof round->globals_digest) != 0)
 		k->fixed = round;
@@ -283,6 +290,8 @@ static int file_moved(struct vx_keyer *k, const struct fixed_file *was, bool *re
 	if (was->present && vx_fstat_equal(&now, &was->st) &&
 		!vx_fstat_racy(&was->st, was->looked_ns))
 		return 0;
+	if (was->present && !k->ws->settings.turbo && !same_stat(&now, &was->st))
+		return 1; /* written meanwhile: nobody knows what it was in between */
 	struct fixed_file f;
 	int r = vx_key_read_through(vx_source_fd(k->src), was->name, &f);
 	return r < 0 ? r : !same_fixed(was, &f);

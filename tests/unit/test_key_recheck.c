@@ -271,6 +271,39 @@ static void what_a_task_without_cache_may_write(void **state)
 	}
 }
 
+/* A lockfile that is written and written back counts as moved; under a turbo.json its bytes do. A
+ * command that has ended and may write it leaves it as later keys take it. */
+static void fingerprint_written_back(void **state)
+{
+	(void)state;
+	for (int turbo = 0; turbo < 2; turbo++) {
+		struct kt t;
+		kt_open(&t);
+		vxt_write(t.dir, "yarn.lock", "1");
+		vxt_write(t.dir, "a/in", "1");
+		t.ws.settings.turbo = turbo;
+		kt_project(&t, "root", ".", "a");
+		kt_project(&t, "a", "a", "");
+		kt_task(&t, 0, "install", NULL, NULL, "");
+		kt_task(&t, 1, "t", "in", "", "");
+		struct vx_keyer *k = kt_keyer(&t);
+		const struct vx_key_record *r = kt_compute(k, 1);
+		check_moved(k, r, NULL);
+		kt_sh(&t,
+			"printf 2 >yarn.lock; printf 1 >yarn.lock; touch -d '1 hour ago' yarn.lock");
+		check_moved(k, r, turbo ? NULL : "yarn.lock");
+		struct vx_digest was = r->key;
+		vx_keyer_ran(k, 0);
+		r = kt_compute(k, 1);
+		assert_true(kt_same(was, r->key));
+		check_moved(k, r, NULL);
+		kt_sh(&t, "printf 2 >yarn.lock");
+		check_moved(k, r, "yarn.lock");
+		vx_keyer_free(k);
+		kt_close(&t);
+	}
+}
+
 /* What was a repository when the run began and is a link to one now is a link. */
 static void nested_repository_behind_a_link(void **state)
 {
@@ -328,6 +361,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(global_dependencies_are_checked_as_they_are),
 		cmocka_unit_test(files_of_tasks_without_cache),
 		cmocka_unit_test(what_a_task_without_cache_may_write),
+		cmocka_unit_test(fingerprint_written_back),
 		cmocka_unit_test(nested_repository_behind_a_link),
 		cmocka_unit_test(runs_are_seen_by_later_keys),
 	};
