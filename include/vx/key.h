@@ -73,7 +73,8 @@ struct vx_keyer_opts {
 	bool unprobed;
 	/* of the same root, taken over; NULL: one is opened */
 	struct vx_source *source;
-	/* readable: runtime probes are killed, -ECANCELED; -1 none */
+	/* readable: runtime probes are killed and long files read no further, -ECANCELED; -1
+	 * none */
 	int cancel_fd;
 	uint32_t threads; /* for scanning and hashing; 0 = CPUs */
 	/* NULL: nothing is remembered; borrowed for the keyer's life */
@@ -98,6 +99,8 @@ struct vx_keyer_stats {
 int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 	const struct vx_keyer_opts *o, struct vx_keyer **ret, struct vx_err *err);
 void vx_keyer_free(struct vx_keyer *k);
+/* Long files are read no further, whatever has been read from cancel_fd since; on any thread. */
+void vx_keyer_cancel(struct vx_keyer *k);
 bool vx_key_stable(struct vx_keyer *k, uint32_t task);
 int vx_key_compute(
 	struct vx_keyer *k, uint32_t task, const struct vx_key_record **ret, struct vx_err *err);

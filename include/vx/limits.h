@@ -33,6 +33,9 @@
 #define VX_KEEP_TAIL_BYTES (8U << 20) /* ... and its last bytes */
 #define VX_MAX_MOUNTS 100000U         /* mounts of one sandbox */
 #define VX_MAX_FILES 10000000U        /* files scanned in one workspace */
+/* One file whose identity is taken: minutes of hashing. A sparse file may claim much more. */
+#define VX_MAX_INPUT_BYTES (1ULL << 40)
+#define VX_MAX_LOCKFILE_BYTES (256U << 20) /* one lockfile of a package manager */
 /* arguments bubblewrap takes, where it must do the binds itself */
 #define VX_MAX_BWRAP_ARGS 9000U
 #define VX_MAX_SPAWN_FDS 48U         /* descriptors handed to one program */

@@ -14,6 +14,7 @@ struct hashing {
 	struct narrower *w;
 	struct vx_files files;
 	_Atomic int first_error;
+	struct vx_file *_Atomic culprit;
 };
 
 static void hash_one(void *arg, uint32_t i)
@@ -22,12 +23,12 @@ static void hash_one(void *arg, uint32_t i)
 	struct vx_source *src = h->w->now->src;
 	struct vx_file *f = h->files.v[i];
 	int zero = 0, r = vx_identity_take(vx_source_fd(src), f->path, vx_source_kind(src),
-			      vx_source_trusts_exec(src), f);
+			      vx_source_trusts_exec(src), &h->w->now->cancel, f);
 
 	if (r == -ENOENT)
 		f->mode = 0; /* gone meanwhile */
-	else if (r < 0)
-		atomic_compare_exchange_strong(&h->first_error, &zero, r);
+	else if (r < 0 && atomic_compare_exchange_strong(&h->first_error, &zero, r))
+		atomic_store(&h->culprit, f);
 }
 
 /* Identities of what the commit has too. What it has not has come, whatever it holds. */
@@ -43,8 +44,7 @@ static int identify(struct narrower *w)
 		vx_parallel(h.files.n, h.files.n < 32 ? 1 : w->now->o.threads, 8, hash_one, &h);
 	vx_files_free(&h.files);
 	int r = atomic_load(&h.first_error);
-	return r < 0 ? vx_err_set(w->err, r, "files of %s cannot be read: %s", w->ws->root,
-			       vx_strerror(r))
+	return r < 0 ? vx_identity_failed(r, "--affected", atomic_load(&h.culprit)->path, w->err)
 		     : 0;
 }
 

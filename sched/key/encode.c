@@ -120,10 +120,10 @@ static int encode_manifest(
 	if (!f) {
 		f = &own;
 		r = vx_identity_take(vx_source_fd(k->src), path, vx_source_kind(k->src),
-			vx_source_trusts_exec(k->src), f);
+			vx_source_trusts_exec(k->src), &k->cancel, f);
 	} else if (!f->has_oid) {
 		r = vx_identity_take(vx_source_fd(k->src), path, vx_source_kind(k->src),
-			vx_source_trusts_exec(k->src), f);
+			vx_source_trusts_exec(k->src), &k->cancel, f);
 	}
 	if (r == -ENOENT) {
 		rec->manifest.path = path;
@@ -131,7 +131,7 @@ static int encode_manifest(
 		return 0;
 	}
 	if (r < 0)
-		return vx_err_set(err, r, "%s cannot be read: %s", path, vx_strerror(r));
+		return vx_identity_failed(r, e->k->g->tasks[rec->pub.task].id, path, err);
 	char text[80];
 	vx_key_input_of(f, &rec->manifest);
 	identity_text(&rec->manifest, text);
@@ -140,7 +140,7 @@ static int encode_manifest(
 		return 0;
 	r = vx_key_read_through(vx_source_fd(k->src), path, &rec->behind);
 	if (r < 0)
-		return vx_err_set(err, r, "%s cannot be read: %s", path, vx_strerror(r));
+		return vx_key_read_failed(k, r, path, err);
 	part_hex(e, "package.json behind its link", rec->behind.digest.b,
 		rec->behind.present ? sizeof rec->behind.digest.b : 0, "sha256:");
 	return 0;

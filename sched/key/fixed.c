@@ -5,6 +5,8 @@
 #include "vx/buf.h"
 #include "vx/clock.h"
 #include "vx/fd.h"
+#include "vx/limits.h"
+#include "vx/path.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -13,11 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FINGERPRINT_BYTES (1U << 30)
+#define N_LOCKFILES 6               /* of the names below, the first */
+#define MAX_LINKED_BYTES (1U << 30) /* one file behind a link of globalDependencies */
 
 const char *const vx_fingerprint_names[N_FINGERPRINT] = {"pnpm-lock.yaml", "package-lock.json",
 	"npm-shrinkwrap.json", "yarn.lock", "bun.lock", "bun.lockb", "pnpm-workspace.yaml",
 	".yarnrc.yml", ".npmrc", "bunfig.toml"};
+
+static size_t max_bytes(const char *name)
+{
+	for (uint32_t i = 0; i < N_FINGERPRINT; i++)
+		if (strcmp(name, vx_fingerprint_names[i]) == 0)
+			return i < N_LOCKFILES ? VX_MAX_LOCKFILE_BYTES : VX_MAX_CONFIG_BYTES;
+	return strcmp(vx_path_base(name), "package.json") == 0 ? VX_MAX_CONFIG_BYTES
+							       : MAX_LINKED_BYTES;
+}
 
 /* Links are followed: it is the bytes that the package manager reads that count. */
 int vx_key_read_through(int root_fd, const char *name, struct fixed_file *f)
@@ -28,7 +40,7 @@ int vx_key_read_through(int root_fd, const char *name, struct fixed_file *f)
 		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	struct vx_buf b = VX_BUF(MAX_FINGERPRINT_BYTES);
+	struct vx_buf b = VX_BUF(max_bytes(name));
 	int r = vx_read_file(root_fd, name, &b);
 	if (r == 0) {
 		f->present = true;
@@ -37,6 +49,16 @@ int vx_key_read_through(int root_fd, const char *name, struct fixed_file *f)
 	}
 	vx_buf_free(&b);
 	return r == -ENOENT ? 0 : r;
+}
+
+int vx_key_read_failed(struct vx_keyer *k, int r, const char *name, struct vx_err *err)
+{
+	if (r != -EFBIG)
+		return vx_err_set(
+			err, r, "%s/%s cannot be read: %s", k->ws->root, name, vx_strerror(r));
+	vx_err_set(err, r, "%s/%s is larger than %zu bytes, the most such a file may have",
+		k->ws->root, name, max_bytes(name));
+	return vx_err_fix(err, "remove it, or restore it from git");
 }
 
 static bool same_fixed(const struct fixed_file *a, const struct fixed_file *b)
@@ -56,6 +78,8 @@ struct globals {
 	uint32_t n, cap;
 	struct fixed_file *linked;
 	uint32_t n_linked, cap_linked;
+	const char *culprit; /* that could not be read */
+	bool culprit_linked;
 };
 
 /* Turborepo hashes the bytes that a link leads to. */
@@ -63,8 +87,11 @@ static int add_linked(struct globals *g, const char *path)
 {
 	struct fixed_file f;
 	int r = vx_key_read_through(vx_source_fd(g->k->src), path, &f);
-	if (r < 0)
+	if (r < 0) {
+		g->culprit = path;
+		g->culprit_linked = true;
 		return r;
+	}
 	if (g->n_linked == g->cap_linked) {
 		g->cap_linked = g->cap_linked ? g->cap_linked * 2 : 4;
 		g->linked = vx_xrealloc(g->linked, g->cap_linked * sizeof *g->linked);
@@ -80,9 +107,13 @@ static int global_found(void *arg, const struct vx_glob_hit *h)
 	if (h->type != VX_GLOB_FILE && h->type != VX_GLOB_LINK)
 		return 0;
 	int r = vx_identity_take(vx_source_fd(g->k->src), h->path, vx_source_kind(g->k->src),
-		vx_source_trusts_exec(g->k->src), &f);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+		vx_source_trusts_exec(g->k->src), &g->k->cancel, &f);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		g->culprit = vx_arena_strdup(&g->k->a, h->path);
+		return r;
+	}
 	if (g->n == g->cap) {
 		g->cap = g->cap ? g->cap * 2 : 16;
 		g->v = vx_xrealloc(g->v, g->cap * sizeof *g->v);
@@ -114,6 +145,10 @@ static int read_globals(struct vx_keyer *k, struct fixed_round *round, struct vx
 	if (r < 0) {
 		free(g.v);
 		free(g.linked);
+		if (g.culprit_linked)
+			return vx_key_read_failed(k, r, g.culprit, err);
+		if (g.culprit)
+			return vx_identity_failed(r, "globalDependencies", g.culprit, err);
 		return vx_err_set(err, r, "globalDependencies cannot be read: %s", vx_strerror(r));
 	}
 	struct vx_sha256 h;
@@ -163,8 +198,7 @@ int vx_key_fixed_read(struct vx_keyer *k, struct vx_err *err)
 		int r = vx_key_read_through(
 			vx_source_fd(k->src), vx_fingerprint_names[i], &round->v[i]);
 		if (r < 0)
-			return vx_err_set(err, r, "%s/%s cannot be read: %s", k->ws->root,
-				vx_fingerprint_names[i], vx_strerror(r));
+			return vx_key_read_failed(k, r, vx_fingerprint_names[i], err);
 	}
 	int r = read_globals(k, round, err);
 	if (r == 0)
@@ -294,6 +328,8 @@ static int file_moved(struct vx_keyer *k, const struct fixed_file *was, bool *re
 		return 1; /* written meanwhile: nobody knows what it was in between */
 	struct fixed_file f;
 	int r = vx_key_read_through(vx_source_fd(k->src), was->name, &f);
+	if (r == -EFBIG) /* what was read was not */
+		return 1;
 	return r < 0 ? r : !same_fixed(was, &f);
 }
 

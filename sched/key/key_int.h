@@ -104,11 +104,14 @@ struct record {
 
 /* A file's bytes, links followed; not `present` when there is none. */
 int vx_key_read_through(int root_fd, const char *name, struct fixed_file *f);
+/* Says why; returns r. */
+int vx_key_read_failed(struct vx_keyer *k, int r, const char *name, struct vx_err *err);
 
 struct vx_keyer {
 	const struct vx_workspace *ws;
 	const struct vx_graph *g;
 	struct vx_keyer_opts o;
+	struct vx_cancel cancel;
 	struct vx_arena a;
 	struct vx_source *src;
 	struct vx_files table; /* the whole workspace; entries live in `a` or the source */

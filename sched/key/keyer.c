@@ -37,6 +37,7 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 	k->ws = ws;
 	k->g = g;
 	k->o = *o;
+	k->cancel.fd = o->cancel_fd;
 	if (!k->o.threads)
 		k->o.threads = vx_cpus();
 	pthread_mutex_init(&k->globs_lock, NULL);
@@ -72,6 +73,12 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 	vx_seed_begin(k);
 	*ret = k;
 	return 0;
+}
+
+void vx_keyer_cancel(struct vx_keyer *k)
+{
+	if (k)
+		atomic_store(&k->cancel.asked, true);
 }
 
 void vx_keyer_free(struct vx_keyer *k)
@@ -189,6 +196,8 @@ const struct vx_files *vx_key_own(struct vx_keyer *k, uint32_t project, bool wit
 	return &o->files;
 }
 
+#define FILES_BETWEEN_LOOKS 256U /* at what cancels the hashing */
+
 struct hashing {
 	struct vx_keyer *k;
 	struct vx_file **v;
@@ -200,8 +209,12 @@ static void hash_one(void *arg, uint32_t i)
 {
 	struct hashing *h = arg;
 	struct vx_file *f = h->v[i];
-	int r = vx_identity_take(vx_source_fd(h->k->src), f->path, vx_source_kind(h->k->src),
-		vx_source_trusts_exec(h->k->src), f);
+	if (atomic_load_explicit(&h->first_error, memory_order_relaxed))
+		return;
+	int r = i % FILES_BETWEEN_LOOKS == 0 && vx_canceled(&h->k->cancel) ? -ECANCELED : 0;
+	if (r == 0)
+		r = vx_identity_take(vx_source_fd(h->k->src), f->path, vx_source_kind(h->k->src),
+			vx_source_trusts_exec(h->k->src), &h->k->cancel, f);
 	int zero = 0;
 	if (r == -ENOENT)
 		f->mode = 0; /* gone meanwhile */
@@ -223,14 +236,8 @@ int vx_key_identify(
 	k->st.index_ids += chosen->n - todo.n;
 	vx_files_free(&todo);
 	int r = atomic_load(&h.first_error);
-	if (r < 0) {
-		vx_err_set(err, r, "%s: input %s cannot be read: %s", whose,
-			atomic_load(&h.culprit)->path,
-			r == -EBUSY ? "it keeps changing" : vx_strerror(r));
-		if (r == -EBUSY)
-			vx_err_fix(err, "stop what writes to it, or take it out of the inputs");
-		return r;
-	}
+	if (r < 0)
+		return vx_identity_failed(r, whose, atomic_load(&h.culprit)->path, err);
 	uint32_t w = 0;
 	for (uint32_t i = 0; i < chosen->n; i++)
 		if (chosen->v[i]->mode)

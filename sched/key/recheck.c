@@ -66,8 +66,8 @@ static int input_moved(struct vx_keyer *k, int how, const struct vx_key_input *i
 	if (how == LOOK_STAT &&
 		(f.st.size != in->size || f.st.mtime_ns != in->mtime_ns || f.st.ino != in->ino))
 		return 1;
-	r = vx_identity_take(fd, in->path, vx_source_kind(k->src), exec, &f);
-	if (r == -ENOENT || r == -EBUSY)
+	r = vx_identity_take(fd, in->path, vx_source_kind(k->src), exec, &k->cancel, &f);
+	if (r == -ENOENT || r == -EBUSY || r == -EFBIG)
 		return 1;
 	if (r < 0)
 		return r;

@@ -67,6 +67,7 @@ static bool make_key(struct loop *l, uint32_t task)
 			const struct vx_key_record *record;
 			struct vx_err err = {0};
 			uint32_t up = VX_MAP_NONE;
+			int r;
 			for (uint32_t i = 0; i < g->n_key_deps && up == VX_MAP_NONE; i++)
 				if (l->t[g->key_deps[i]].key_failed)
 					up = g->key_deps[i];
@@ -74,8 +75,9 @@ static bool make_key(struct loop *l, uint32_t task)
 			if (t->key_behind)
 				t->status = vx_arena_printf(
 					&l->arena, "no key: %s has none", l->g->tasks[up].id);
-			else if (vx_key_compute(l->keyer, at, &record, &err)) {
+			else if ((r = vx_key_compute(l->keyer, at, &record, &err)) < 0) {
 				t->key_failed = true;
+				l->keying_canceled |= r == -ECANCELED;
 				t->status = vx_arena_printf(&l->arena,
 					err.fix[0] ? "no key: %s (%s)" : "no key: %s", err.what,
 					err.fix);
@@ -152,6 +154,8 @@ int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err)
 		if (vx_task_is_group(&l->g->tasks[task]) || !vx_key_stable(l->keyer, task))
 			continue;
 		make_key(l, task);
+		if (l->keying_canceled)
+			break;
 		ct[task].verdict = verdict_of(l, task);
 		if (ct[task].verdict != VX_V_LATE || !l->t[task].keyed)
 			continue;
@@ -161,11 +165,12 @@ int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err)
 			n_ask = 0;
 		}
 	}
-	probe(l, ask, n_ask, ct);
+	if (!l->keying_canceled)
+		probe(l, ask, n_ask, ct);
 	l->keys_ns += vx_now_ns() - start - (l->probe_ns - probed_ns);
 	free(ask);
-	(void)err;
-	return 0;
+	return l->keying_canceled ? vx_err_set(err, -ECANCELED, "interrupted while keys were made")
+				  : 0;
 }
 
 /* A server goes on writing after it was ready. */
@@ -207,6 +212,8 @@ enum vx_verdict loop_key_late(struct loop *l, uint32_t task)
 	servers_may_have_written(l);
 	make_key(l, task);
 	l->keys_ns += vx_now_ns() - start;
+	if (l->keying_canceled) /* the core hears of the signal before it does of the lost key */
+		loop_took_signal(l);
 	enum vx_verdict v = verdict_of(l, task);
 	if (v != VX_V_LATE)
 		return v;

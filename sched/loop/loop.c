@@ -39,7 +39,7 @@ static int take_signals(struct loop *l, sigset_t *ret_old)
 	return l->signal_fd < 0 ? -errno : 0;
 }
 
-static void took_signal(struct loop *l)
+void loop_took_signal(struct loop *l)
 {
 	struct signalfd_siginfo si;
 	while (vx_read(l->signal_fd, &si, sizeof si) == (ssize_t)sizeof si) {
@@ -49,6 +49,7 @@ static void took_signal(struct loop *l)
 			l->grace_deadline_ns = vx_now_ns() + l->grace_ms * 1000000ULL;
 			if (l->lane)
 				vx_lane_interrupt(l->lane);
+			vx_keyer_cancel(l->keyer);
 			vx_report_interrupted(l->report);
 		} else if (l->lane) {
 			vx_lane_give_up(l->lane);
@@ -384,7 +385,7 @@ static void wait_for_events(struct loop *l)
 		timeout = DOZE_MS;
 	vx_trace_flush(l->trace);
 	if (poll(fds, 3, timeout) > 0 && fds[0].revents)
-		took_signal(l);
+		loop_took_signal(l);
 }
 
 /* What keys and plan leave for the next run. Where everything is a hit that is written while the
@@ -612,7 +613,7 @@ int vx_run(const struct vx_run_opts *o, struct vx_plan *p, struct vx_err *err)
 		loop_write_summary(l);
 		r = l->code;
 	} else if (r == -ECANCELED) {
-		took_signal(l);
+		loop_took_signal(l);
 		r = 128 + (l->first_signal ? l->first_signal : SIGTERM);
 	}
 	tear_down(l, &old);

@@ -80,7 +80,7 @@ struct loop {
 	const struct vx_graph *g;
 	struct vx_arena arena;
 	uint32_t *levels; /* act.c, for restores; NULL not yet known */
-	char **env; /* ours at the start */
+	char **env;       /* ours at the start */
 	uint32_t slots, worker_slots;
 	uint32_t grace_ms;
 	int64_t env_timeout_ms; /* VX_TASK_TIMEOUT; -1 not given */
@@ -112,6 +112,7 @@ struct loop {
 	const char **project_path;    /* "PATH=..." per project, made when first needed */
 	struct loop_scripts *scripts; /* script.c; made when a script first runs */
 	int signal_fd, lock_fd;
+	bool keying_canceled; /* by a signal that is still to be read */
 	int first_signal;
 	bool unchanged; /* nothing was done: an earlier run's word held */
 	uint64_t grace_deadline_ns;
@@ -136,6 +137,8 @@ struct loop {
 
 /* keys.c */
 /* verdicts of what is stable; groups resolved */
+/* Reads the signals that came, and tells everybody. */
+void loop_took_signal(struct loop *l);
 int loop_keys_ahead(struct loop *l, struct vx_core_task *ct, struct vx_err *err);
 enum vx_verdict loop_key_late(struct loop *l, uint32_t task);
 bool loop_needs_keys(const struct loop *l);

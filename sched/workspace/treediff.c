@@ -159,7 +159,7 @@ static void hash_one(void *arg, uint32_t i)
 	struct hashing *h = arg;
 	struct vx_source *s = h->d->source;
 	if (vx_identity_take(vx_source_fd(s), h->v[i]->path, vx_source_kind(s),
-		    vx_source_trusts_exec(s), h->v[i]) == 0)
+		    vx_source_trusts_exec(s), NULL, h->v[i]) == 0)
 		h->v[i]->has_oid = true;
 }
 

@@ -45,11 +45,24 @@ struct vx_file *vx_files_find(const struct vx_files *t, const char *path);
 void vx_files_splice(struct vx_files *t, const char *dir, const struct vx_files *with);
 bool vx_below_modules(const char *path, size_t len); /* a component is node_modules */
 
+struct vx_err;
+
+/* What ends the reading of long files, on whatever thread it is. */
+struct vx_cancel {
+	int fd; /* readable: canceled; -1 none */
+	_Atomic bool asked;
+};
+bool vx_canceled(const struct vx_cancel *c);
+
 /* Takes mode, id and stat of root_fd/path from the disk, without passing through a link. -ENOENT:
- * no file or link is there; -EBUSY: it kept changing. Without trust_exec the mode of a plain file
- * is the one that is in f->mode already (from the index), else 0100644, as git would record it. */
-int vx_identity_take(
-	int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f);
+ * no file or link is there; -EBUSY: it kept changing; -EFBIG: it is larger than VX_MAX_INPUT_BYTES;
+ * -ECANCELED: `cancel` (NULL: none) said so while a long file was read. Without trust_exec the mode
+ * of a plain file is the one that is in f->mode already (from the index), else 0100644, as git
+ * would record it. */
+int vx_identity_take(int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec,
+	const struct vx_cancel *cancel, struct vx_file *f);
+/* Says why vx_identity_take failed; `whose` input it is. Returns r. */
+int vx_identity_failed(int r, const char *whose, const char *path, struct vx_err *err);
 /* Mode and stat alone. -ENOENT as above. */
 int vx_identity_look(int root_fd, const char *path, bool trust_exec, struct vx_file *f);
 

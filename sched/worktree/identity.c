@@ -3,11 +3,13 @@
 #include "files.h"
 
 #include "vx/clock.h"
+#include "vx/err.h"
 #include "vx/fd.h"
 #include "vx/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +20,7 @@
 
 #define TRIES 5 /* times that a file may change under our eyes */
 #define CHUNK_BYTES (64U << 10)
+#define CANCEL_BYTES (8U << 20) /* read between two looks at what cancels */
 
 /* A blob's digest in either format. */
 struct blob_hash {
@@ -58,12 +61,20 @@ static void blob_end(struct blob_hash *h, struct vx_oid *ret)
 	ret->n = (uint8_t)h->kind;
 }
 
+bool vx_canceled(const struct vx_cancel *c)
+{
+	struct pollfd p = {.fd = c ? c->fd : -1, .events = POLLIN};
+	return c && (atomic_load_explicit(&c->asked, memory_order_relaxed) ||
+			    (c->fd >= 0 && poll(&p, 1, 0) > 0));
+}
+
 /* 0; 1 when the file was not as long as its stat said. */
-static int hash_bytes(int fd, enum vx_oid_kind kind, uint64_t size, struct vx_oid *ret)
+static int hash_bytes(int fd, enum vx_oid_kind kind, uint64_t size, const struct vx_cancel *cancel,
+	struct vx_oid *ret)
 {
 	char chunk[CHUNK_BYTES];
 	struct blob_hash h;
-	uint64_t left = size;
+	uint64_t left = size, looked = size;
 	blob_begin(&h, kind, size);
 	for (;;) {
 		ssize_t n = vx_read(fd, chunk, sizeof chunk);
@@ -75,6 +86,11 @@ static int hash_bytes(int fd, enum vx_oid_kind kind, uint64_t size, struct vx_oi
 			return 1;
 		blob_add(&h, chunk, (size_t)n);
 		left -= (uint64_t)n;
+		if (looked - left >= CANCEL_BYTES) {
+			looked = left;
+			if (vx_canceled(cancel))
+				return -ECANCELED;
+		}
 	}
 	blob_end(&h, ret);
 	return left ? 1 : 0;
@@ -112,8 +128,8 @@ static uint32_t mode_of(mode_t m, bool trust_exec, uint32_t was)
 }
 
 /* 1: it changed meanwhile, look again. */
-static int take_once(
-	int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f)
+static int take_once(int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec,
+	const struct vx_cancel *cancel, struct vx_file *f)
 {
 	VX_CLEANUP_FD int fd =
 		vx_open_beneath(root_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
@@ -129,8 +145,10 @@ static int take_once(
 		return -errno;
 	if (!S_ISREG(before.st_mode))
 		return -ENOENT;
+	if ((uint64_t)before.st_size > VX_MAX_INPUT_BYTES)
+		return -EFBIG;
 	struct vx_oid oid;
-	int r = hash_bytes(fd, kind, (uint64_t)before.st_size, &oid);
+	int r = hash_bytes(fd, kind, (uint64_t)before.st_size, cancel, &oid);
 	if (r)
 		return r;
 	if (fstat(fd, &after) < 0)
@@ -146,17 +164,35 @@ static int take_once(
 	return 0;
 }
 
-int vx_identity_take(
-	int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec, struct vx_file *f)
+int vx_identity_take(int root_fd, const char *path, enum vx_oid_kind kind, bool trust_exec,
+	const struct vx_cancel *cancel, struct vx_file *f)
 {
 	for (int i = 0; i < TRIES; i++) {
-		int r = take_once(root_fd, path, kind, trust_exec, f);
+		int r = take_once(root_fd, path, kind, trust_exec, cancel, f);
 		if (r == 0)
 			f->has_oid = f->hashed = true;
 		if (r <= 0)
 			return r;
 	}
 	return -EBUSY;
+}
+
+int vx_identity_failed(int r, const char *whose, const char *path, struct vx_err *err)
+{
+	if (r == -ECANCELED)
+		return vx_err_set(
+			err, r, "%s: input %s: its reading was stopped with the run", whose, path);
+	if (r == -EFBIG) {
+		vx_err_set(err, r,
+			"%s: input %s is larger than %llu bytes, the most a file may have", whose,
+			path, (unsigned long long)VX_MAX_INPUT_BYTES);
+		return vx_err_fix(err,
+			"remove it (a sparse file claims more than it holds), or take it out of the inputs");
+	}
+	vx_err_set(err, r, "%s: input %s cannot be read: %s", whose, path,
+		r == -EBUSY ? "it keeps changing" : vx_strerror(r));
+	return r == -EBUSY ? vx_err_fix(err, "stop what writes to it, or take it out of the inputs")
+			   : r;
 }
 
 int vx_identity_look(int root_fd, const char *path, bool trust_exec, struct vx_file *f)

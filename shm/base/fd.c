@@ -136,6 +136,9 @@ int vx_read_file_fd(int fd, struct vx_buf *b)
 		return -EISDIR;
 	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
 		return -EINVAL;
+	/* what claims too much is refused unread; size 0 is also said of what has bytes */
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > b->max - b->len)
+		b->overflow = true;
 	if (b->overflow)
 		return -EFBIG;
 	return read_to_end(fd, b, st.st_size > 0 ? (size_t)st.st_size : 4095);

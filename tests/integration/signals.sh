@@ -127,4 +127,41 @@ is 'the group: exit 130' "$rc" 130
 is 'one signal to each task' "$(ran)" first
 ok 'nothing is left' none_called "sleep $tag"
 
+# an input that takes an hour to hash: before anything runs, and when a task's turn has come
+# reads NAME: has the run opened that file?
+reads() { ls -l "/proc/$pid/fd" 2>/dev/null | grep -q "/$1\$"; }
+for when in ahead late; do
+	workspace "$W/$when"
+	mkdir -p p/b/src
+	own='"inputs": { "files": ["src/**"] }, "outputs": { "files": [] }'
+	project b <<<"{ \"tasks\": { \"make\": { \"exec\": { \"command\": \"echo make >>$W/ran; truncate -s 900G src/huge\" } },
+		\"build\": { \"dependsOn\": [$([ $when = ahead ] || echo '"make"')], \"exec\": { \"command\": \"echo b >>$W/ran\" }, \"cache\": { $own } } } }"
+	put p/b/src/x x
+	git add -A
+	if ! truncate -s 900G p/b/src/huge 2>/dev/null; then
+		skip "$when" 'no such sparse files here'
+		continue
+	fi
+	[ $when = ahead ] || rm p/b/src/huge
+	starts run build --all
+	ok "$when: the input is being read" wait_for reads huge
+	kill -TERM $pid
+	finish
+	is "$when: exit 143" "$rc $(cat "$W/err")" '143 '
+	is "$when: its task did not start" "$(ran)" "$([ $when = ahead ] || echo make)"
+done
+project b <<<"$(cached true)"
+truncate -s 2T p/b/src/huge
+vx run b#build
+is 'one that is too large is refused' "$rc" 1
+like 'by its name, and what to do' "$out$err" 'b#build: input p/b/src/huge is larger than 1099511627776 bytes, .*remove it'
+rm p/b/src/huge
+truncate -s 300M package-lock.json
+vx run b#build
+one_line 'so is a lockfile' '/package-lock.json is larger than 268435456 bytes.*remove it'
+rm package-lock.json
+truncate -s 65M .npmrc
+vx run b#build
+one_line 'and .npmrc' '/.npmrc.* larger than 67108864 bytes'
+
 done_testing

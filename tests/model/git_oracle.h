@@ -184,7 +184,8 @@ static void go_compare_ids(struct go *g, struct vx_source *s, struct vx_files *t
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct vx_file now = {0}, *f = t->v[i];
-		if (vx_identity_take(vx_source_fd(s), f->path, vx_source_kind(s), true, &now) < 0)
+		if (vx_identity_take(
+			    vx_source_fd(s), f->path, vx_source_kind(s), true, NULL, &now) < 0)
 			go_fail(g, "\"%s\" cannot be read", f->path);
 		if (f->has_oid && (memcmp(&f->oid, &now.oid, sizeof now.oid) != 0 ||
 					  (f->mode ^ now.mode) & 0170000))
