@@ -73,7 +73,10 @@ static int take_filter(struct parse *p, const char *name, const char *value)
 		add_list(p, &p->filters, value);
 	else
 		vx_strlist_add(&p->filters, p->a, value);
-	return 0;
+	if (p->filters.n <= VX_MAX_FILTERS)
+		return 0;
+	vx_err_set(p->err, -E2BIG, "--%s: more than %u filters", name, VX_MAX_FILTERS);
+	return vx_err_fix(p->err, "name directories or patterns that hold many projects");
 }
 
 static int take_target(struct parse *p, const char *name, const char *value)

@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #define NONE UINT32_MAX
 /* but for the slots: hits that are checked all at once could be any number */
@@ -97,13 +99,33 @@ static void close_span(struct vx_trace *t, uint32_t task, enum lane lane, bool o
 
 /* ---- NDJSON ---- */
 
+static bool proc_link(const char *path)
+{
+	VX_CLEANUP_FD int fd = vx_open(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0);
+	struct statfs fs;
+
+	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
 int vx_trace_events(struct vx_trace *t, const char *path, struct vx_err *err)
 {
 	bool is_stdout = !strcmp(path, "-");
-	int fd = is_stdout ? 1
-			   : vx_open(AT_FDCWD, path,
-				     O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY, 0666);
+	int fd =
+		is_stdout
+			? 1
+			: vx_open(AT_FDCWD, path,
+				  O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+				  0666);
 
+	/* A link may be a repository's, and lead to any file of the user's. Those of /proc are the
+	 * kernel's: a shell names a pipe to a command so. */
+	if (fd == -ELOOP && proc_link(path))
+		fd = vx_open(AT_FDCWD, path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd == -ELOOP) {
+		vx_err_set(err, fd, "--events: %s is a symbolic link", path);
+		return vx_err_fix(
+			err, "remove it, name what it leads to, or - for standard output");
+	}
 	if (fd == -ENXIO) {
 		vx_err_set(err, fd, "--events: nobody reads the FIFO %s", path);
 		return vx_err_fix(err, "start its reader first");

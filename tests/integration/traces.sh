@@ -54,6 +54,13 @@ vx run a#build --events "$W/no/such/file"
 like 'a sink that cannot be opened is named' "$err" "$W/no/such/file"
 
 # what cannot be written is said before anything runs, with what to do
+put "$W/mine" precious
+ln -s "$W/mine" events.link
+vx run a#build --events events.link
+is 'a link is not followed' "$rc $err $(cat "$W/mine")" '1 vx run: --events: events.link is a symbolic link (remove it, name what it leads to, or - for standard output) precious'
+rm events.link
+vx run a#build --events /dev/fd/5 5>"$W/five"
+is 'a descriptor is, as a shell names it' "$rc $(head -n 1 "$W/five" | grep -o '"event":"begin"')" '0 "event":"begin"'
 vx run a#build --events="$W/no/such/file"
 is 'events into nowhere' "$rc $err" "1 vx run: --events: $W/no/such/file: No such file or directory (name a file in a directory that is there and writable, or - for standard output)"
 mkfifo "$W/pipe"
