@@ -66,4 +66,7 @@ is 'events into nowhere' "$rc $err" "1 vx run: --events: $W/no/such/file: No suc
 mkfifo "$W/pipe"
 vx run a#build --events="$W/pipe"
 is 'a FIFO without a reader' "$rc $err" "1 vx run: --events: nobody reads the FIFO $W/pipe (start its reader first)"
+vx run a#build $(seq -f '-F x%g' 1001)
+one_line 'filters have a limit' '--filter: more than 1000 filters'
+
 done_testing
