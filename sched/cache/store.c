@@ -55,6 +55,34 @@ int vx_artifact_unlink(const struct vx_store *s, const char *path)
 
 /* ---- where ---- */
 
+static int refuse_setting(struct vx_err *err, const char *setting, const char *why)
+{
+	vx_err_set(err, -EPERM, "cacheDir \"%s\" %s", setting, why);
+	vx_err_fix(err,
+		"name a directory of the workspace, or give this one with --cache-dir or VX_CACHE_DIR");
+	return -EPERM;
+}
+
+/* A repository's configuration chooses among the places of its own workspace only: what lies
+ * elsewhere belongs to the user, who names it on the command line or in the environment. */
+static int check_setting(const char *setting, const char *dir, const char *root, struct vx_err *err)
+{
+	const char *below = vx_path_below(dir, root);
+
+	if (!below)
+		return refuse_setting(err, setting, "lies outside the workspace");
+	if (strcmp(below, ".vx") == 0 ||
+		(strncmp(below, ".vx/", 4) == 0 && strcmp(below, ".vx/cache") != 0))
+		return refuse_setting(
+			err, setting, "lies in .vx, where vx keeps other things than .vx/cache");
+	for (const char *p = below; p; p = strchr(p, '/')) {
+		p += *p == '/';
+		if (strncmp(p, ".git", 4) == 0 && (p[4] == '/' || !p[4]))
+			return refuse_setting(err, setting, "lies in .git, which is git's own");
+	}
+	return 0;
+}
+
 int vx_store_dir(const char *flag, const char *setting, bool shared, const char *root,
 	struct vx_arena *a, char **ret, struct vx_err *err)
 {
@@ -71,6 +99,9 @@ int vx_store_dir(const char *flag, const char *setting, bool shared, const char 
 				vx_strerror(errno));
 		path = vx_path_join(a, cwd, flag ? flag : env);
 	} else if (setting) {
+		if (*setting == '~')
+			return refuse_setting(
+				err, setting, "begins with ~, which stands for nothing here");
 		path = vx_path_join(a, root, setting);
 	} else if (shared) {
 		const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -93,7 +124,9 @@ int vx_store_dir(const char *flag, const char *setting, bool shared, const char 
 		return 0;
 	}
 	int r = vx_path_canon(a, path, ret);
-	return r < 0 ? vx_err_set(err, r, "cache directory %s: %s", path, vx_strerror(r)) : 0;
+	if (r < 0)
+		return vx_err_set(err, r, "cache directory %s: %s", path, vx_strerror(r));
+	return flag || (env && *env) || !setting ? 0 : check_setting(setting, *ret, root, err);
 }
 
 static int refuse_network(const char *dir, struct vx_err *err)
@@ -133,19 +166,86 @@ static void say_why(struct vx_store *s, const char *dir, int r)
 			vx_strerror(r));
 }
 
-/* <root>/.vx is ours and not for git. */
-static void ignore_own_dir(const char *dir)
+static bool in_own_dir(const struct vx_store *s)
 {
-	const char *vx = strstr(dir, "/.vx/");
-	if (!vx)
+	const char *below = vx_path_below(s->dir, s->workspace);
+	return below && strncmp(below, ".vx/", 4) == 0;
+}
+
+/* <root>/.vx is ours and not for git. */
+static void ignore_own_dir(const struct vx_store *s)
+{
+	if (!in_own_dir(s))
 		return;
 	char p[4096];
-	snprintf(p, sizeof p, "%.*s/.gitignore", (int)(vx - dir + 4), dir);
+	snprintf(p, sizeof p, "%s/.vx/.gitignore", s->workspace);
 	int fd = vx_open(AT_FDCWD, p, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
 	if (fd >= 0) {
 		vx_write_full(fd, "*\n", 2);
 		vx_close(fd);
 	}
+}
+
+/* ---- is it a store? ---- */
+
+#define MARKER \
+	"vx-store" /* in <cache>/v1: made by vx, which may replace and remove what is there */
+#define MARKER_TEXT \
+	"This directory is a cache of the task runner vx, which replaces and removes files in it.\n"
+
+static bool is_marked(const struct vx_store *s)
+{
+	struct stat st;
+	return fstatat(s->dir_fd, MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+/* 1 when nothing is in it, -errno. */
+static int is_empty(const struct vx_store *s)
+{
+	int fd = vx_open(s->dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		int r = fd < 0 ? fd : -errno;
+		vx_close(fd);
+		return r;
+	}
+	bool empty = true;
+	for (struct dirent *e; empty && (e = readdir(d));)
+		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+	closedir(d);
+	return empty;
+}
+
+/* -ENOTEMPTY when <cache>/v1 is somebody else's: it holds something, but no marker. The workspace's
+ * .vx is vx's as a whole. Another process may be making the same store: its marker comes first. */
+static int check_store(const struct vx_store *s)
+{
+	if (in_own_dir(s) || is_marked(s))
+		return 0;
+	int r = is_empty(s);
+	return r < 0 ? r : r == 1 || is_marked(s) ? 0 : -ENOTEMPTY;
+}
+
+static int mark(const struct vx_store *s)
+{
+	if (is_marked(s))
+		return 0;
+	int fd = vx_open(s->dir_fd, MARKER, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+	if (fd < 0)
+		return fd == -EEXIST ? 0 : fd;
+	int r = vx_write_full(fd, MARKER_TEXT, strlen(MARKER_TEXT));
+	vx_close(fd);
+	return r < 0 ? r : 0;
+}
+
+static int refuse_foreign(const struct vx_store *s, struct vx_err *err)
+{
+	vx_err_set(err, -ENOTEMPTY,
+		"%s was not made by vx (there is no file " MARKER
+		" in it): it is not used as a cache",
+		s->dir);
+	vx_err_fix(err, "delete it, or name another directory with --cache-dir");
+	return -ENOTEMPTY;
 }
 
 /* Nothing is made that is there: an ordinary opening makes no directory. */
@@ -156,11 +256,16 @@ static int make_dirs(struct vx_store *s)
 		int r = vx_mkdir_p(AT_FDCWD, s->dir, 0777);
 		if (r < 0)
 			return r;
-		ignore_own_dir(s->dir);
+		ignore_own_dir(s);
 		s->dir_fd = vx_state_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
 	}
 	if (s->dir_fd < 0)
 		return s->dir_fd;
+	int m = check_store(s);
+	if (m == 0)
+		m = mark(s);
+	if (m < 0)
+		return m;
 	static const char *const sub[] = {"a", "tmp", "index"};
 	for (int i = 0; i < 3; i++) {
 		int r = faccessat(s->dir_fd, sub[i], W_OK, AT_EACCESS) < 0 ? -errno : 0;
@@ -188,8 +293,7 @@ static int check_dirs(struct vx_store *s, int dir_r, struct vx_err *err)
 		if (r < 0)
 			snprintf(path, sizeof path, "%s/%s", s->dir, sub[i]);
 	}
-	const char *below = vx_path_below(s->dir, s->workspace);
-	if (r >= 0 && below && strncmp(below, ".vx/", 4) == 0) {
+	if (r >= 0 && in_own_dir(s)) {
 		VX_CLEANUP_FD int root = vx_open(AT_FDCWD, s->workspace, O_PATH | O_DIRECTORY, 0);
 		r = fstat(s->dir_fd, &st) == 0 && !vx_state_owner_ok(st.st_uid, root) ? -EUCLEAN
 										      : 0;
@@ -258,12 +362,17 @@ static void open_index(struct vx_store *s, const char *dir, uint64_t map_bytes)
 static int open_dirs(struct vx_store *s, const char *dir, struct vx_err *err)
 {
 	int r = s->write ? make_dirs(s) : 0;
+	if (r == -ENOTEMPTY)
+		return refuse_foreign(s, err);
 	if (r < 0)
 		say_why(s, dir, r);
 	if (s->dir_fd < 0)
 		s->dir_fd = vx_state_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY, 0);
 	if (s->dir_fd < 0 && s->dir_fd != -ELOOP)
 		return 0;
+	r = s->dir_fd < 0 || s->write ? 0 : check_store(s);
+	if (r < 0)
+		return refuse_foreign(s, err);
 	r = check_dirs(s, s->dir_fd < 0 ? s->dir_fd : 0, err);
 	if (r < 0)
 		return r;
@@ -400,6 +509,19 @@ static void sweep_one(int tmp_fd, const char *name, uint32_t *removed)
 	vx_close(fd);
 }
 
+bool vx_is_hex(const char *s, size_t n)
+{
+	return strspn(s, "0123456789abcdef") >= n;
+}
+
+/* A directory of temporaries, or an index that was put aside: "damaged-SECONDS-PID". */
+static bool is_litter(const char *name)
+{
+	if (strncmp(name, "damaged-", 8) == 0)
+		return name[8 + strspn(name + 8, "0123456789-")] == '\0';
+	return strlen(name) == VX_TMP_HEX && vx_is_hex(name, VX_TMP_HEX);
+}
+
 int vx_store_sweep_tmp(int tmps_fd, uint32_t *ret_removed)
 {
 	int fd = vx_open(tmps_fd, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -413,7 +535,7 @@ int vx_store_sweep_tmp(int tmps_fd, uint32_t *ret_removed)
 	}
 	uint32_t removed = 0;
 	for (struct dirent *e; (e = readdir(d));)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+		if (is_litter(e->d_name))
 			sweep_one(fd, e->d_name, &removed);
 	closedir(d);
 	if (ret_removed)

@@ -53,8 +53,10 @@ void vx_artifact_path(const struct vx_digest *d, const char *suffix, char ret[VX
  * length, at most VX_INDEX_KEY_BYTES. */
 size_t vx_store_id_key(const struct vx_store *s, const char *id, uint8_t ret[VX_INDEX_KEY_BYTES]);
 
-/* A name for our directory of temporaries ("<random>"), and how to lock it once it is made. Litter
- * of dead processes is removed by vx_store_sweep_tmp. */
+/* The name of our directory of temporaries: hexadecimal digits, random. It is locked once it is
+ * made. Those of dead processes are removed by vx_store_sweep_tmp, and no other name is. */
+#define VX_TMP_HEX 16
+bool vx_is_hex(const char *s, size_t n); /* do n lower-case digits begin here? */
 int vx_store_sweep_tmp(int tmps_fd, uint32_t *ret_removed);
 
 /* The directory of a/ that a file lies in ("ab/abcd..."), entered through no link; *ret_name is the

@@ -128,7 +128,15 @@ static int census_all(struct vx_tx *t, void *arg)
 	return r;
 }
 
-/* Calls f for every file below a/. */
+/* "ab", and in it "abcd....tar.zst": what has another name is not the store's. */
+static bool is_artifact(const char *dir, const char *name)
+{
+	return strncmp(name, dir, 2) == 0 && vx_is_hex(name, VX_DIGEST_HEX - 1) &&
+	       (strcmp(name + VX_DIGEST_HEX - 1, VX_SUFFIX_TAR) == 0 ||
+		       strcmp(name + VX_DIGEST_HEX - 1, VX_SUFFIX_LOG) == 0);
+}
+
+/* Calls f for every artifact below a/. */
 int vx_store_each_file(const struct vx_store *s,
 	void (*f)(void *arg, const char *path, const struct stat *st), void *arg)
 {
@@ -141,7 +149,7 @@ int vx_store_each_file(const struct vx_store *s,
 		return fd < 0 ? fd : -ENOMEM;
 	}
 	for (struct dirent *e; (e = readdir(top));) {
-		if (strlen(e->d_name) != 2 || strcmp(e->d_name, "..") == 0)
+		if (strlen(e->d_name) != 2 || !vx_is_hex(e->d_name, 2))
 			continue;
 		int sub = vx_open(s->a_fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 		DIR *d = sub < 0 ? NULL : fdopendir(sub);
@@ -152,6 +160,8 @@ int vx_store_each_file(const struct vx_store *s,
 		for (struct dirent *g; (g = readdir(d));) {
 			char path[300];
 			struct stat st;
+			if (!is_artifact(e->d_name, g->d_name))
+				continue;
 			snprintf(path, sizeof path, "%s/%s", e->d_name, g->d_name);
 			if (fstatat(sub, g->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 				S_ISREG(st.st_mode))

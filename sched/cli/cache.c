@@ -114,7 +114,7 @@ static int open_store(const struct cache_args *a, struct vx_arena *arena, struct
 	if (r < 0)
 		return r;
 	bool write = strcmp(a->verb, "prune") == 0 && !a->prune.dry_run;
-	if (write && access(dir, F_OK) < 0)
+	if (write && access(vx_arena_printf(arena, "%s/v1", dir), F_OK) < 0)
 		write = false; /* nothing is made only to be pruned */
 	struct vx_store_opts so = {.dir = dir, .workspace = root, .read = true, .write = write};
 	return vx_store_open(&so, ret, err);

@@ -186,9 +186,12 @@ is '--cache-dir is another store' "$rc $(ran)" '0 a'
 ok 'there' test -d "$W/other/v1"
 VX_CACHE_DIR=$W/other vx run build --all
 is 'VX_CACHE_DIR too' "$rc $(ran)" '0 '
-put vx.workspace.json "{ \"cacheDir\": \"$W/other\" }"
+put vx.workspace.json '{ "cacheDir": "tools/store" }'
 vx run build --all
-is 'cacheDir too' "$rc $(ran)" '0 '
+is 'cacheDir too' "$rc $(ran)" '0 a'
+vx run build --all
+is 'and is used again' "$rc $(ran) $(ls tools/store/v1/vx-store)" '0  tools/store/v1/vx-store'
+rm -r tools
 
 # strict outputs: cleaned before the command, nothing else kept
 one 'mkdir -p dist; cp src/x "dist/$(cat src/x)"'

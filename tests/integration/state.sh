@@ -91,6 +91,7 @@ workspace
 project a <<<"$(cached true)"
 put p/a/src/x 1
 put tools/cache/v1/a/x x
+put tools/cache/v1/vx-store '' # as a store of vx
 put vx.workspace.json '{ "cacheDir": "tools/cache" }'
 git add -A && git commit -qm x
 vx run build --all

@@ -60,8 +60,19 @@ static void test_where(void **state)
 	setenv("XDG_CACHE_HOME", vxt_path(dir, "xdg"), 1);
 	assert_int_equal(vx_store_dir(NULL, NULL, true, dir, &a, &got, &err), 0);
 	assert_string_equal(got, vxt_path(dir, "xdg/vx/store"));
-	assert_int_equal(vx_store_dir(NULL, "../c", true, vxt_path(dir, "w"), &a, &got, &err), 0);
-	assert_string_equal(got, vxt_path(dir, "c"));
+	assert_int_equal(vx_store_dir(NULL, "c/d", true, dir, &a, &got, &err), 0);
+	assert_string_equal(got, vxt_path(dir, "c/d"));
+	assert_int_equal(vx_store_dir(NULL, ".vx/cache", true, dir, &a, &got, &err), 0);
+	/* a configuration names no place that is not its workspace's, nor git's and vx's own */
+	assert_int_equal(symlink("/tmp", vxt_path(dir, "link")), 0);
+	static const char *const bad[] = {"..", "../c", "c/../../d", "/", "/tmp", "~", "~/c",
+		"link/c", ".git", ".git/c", "c/.git/d", ".vx", ".vx/stage", ".vx/cache/v1"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_equal(vx_store_dir(NULL, bad[i], true, dir, &a, &got, &err), -EPERM);
+		assert_non_null(strstr(err.what, bad[i]));
+		assert_true(err.fix[0]);
+	}
+	assert_int_equal(vx_store_dir(vxt_path(dir, ".git/c"), "..", true, dir, &a, &got, &err), 0);
 	setenv("VX_CACHE_DIR", vxt_path(dir, "env"), 1);
 	assert_int_equal(vx_store_dir(NULL, "c", true, dir, &a, &got, &err), 0);
 	assert_string_equal(got, vxt_path(dir, "env"));
@@ -410,20 +421,20 @@ static void prune_of(size_t bytes)
 	/* orphans and litter: old ones go, young ones and those of the living stay */
 	assert_int_equal(
 		lt_sh(&t,
-			"cd .vx/cache/v1 && mkdir -p a/00 tmp/dead && echo x >a/00/old.tar.zst && touch -d '2 hours ago' a/00/old.tar.zst && echo y >a/00/young.tar.zst && : >tmp/dead/1"),
+			"cd .vx/cache/v1 && mkdir -p a/00 tmp/deaddeaddeaddead tmp/damaged-12-3 tmp/work a/xx a/00/mine && echo x >a/00/old.tar.zst && touch -d '2 hours ago' a/00/old.tar.zst && echo y >a/00/young.tar.zst && : > tmp/work/1 && : >tmp/deaddeaddeaddead/1"),
 		0);
 	o.dry_run = false;
 	assert_int_equal(vx_store_prune(t.store, &o, &j, &err), 0);
 	assert_int_equal(num(j, "entries"), 1);
 	assert_int_equal(num(j, "files"), 1);
 	assert_int_equal(num(j, "leftEntries"), 5);
-	assert_int_equal(num(j, "temporaries"), 1);
+	assert_int_equal(num(j, "temporaries"), 2);
 	vx_json_free(j);
 	assert_false(has(t.store, "k4"));
 	/* ctime cannot be set back: the old orphan is young by it */
 	assert_int_equal(
 		lt_sh(&t,
-			"test -e .vx/cache/v1/a/00/young.tar.zst && test ! -e .vx/cache/v1/tmp/dead"),
+			"test -e .vx/cache/v1/a/00/young.tar.zst && test -e .vx/cache/v1/tmp/work/1 && test ! -e .vx/cache/v1/tmp/deaddeaddeaddead && test ! -e .vx/cache/v1/tmp/damaged-12-3 && rm -r .vx/cache/v1/tmp/work"),
 		0);
 	assert_int_equal(
 		lt_sh(&t, "test -d .vx/cache/v1/tmp/*") == 0, bytes > VX_SEGMENT_ARTIFACT_BYTES);
