@@ -91,7 +91,7 @@ int vx_git_find(const char *root, struct vx_arena *a, struct vx_git *ret, struct
 	for (size_t i = 0; i < VX_ARRAY_LEN(fixed); i++)
 		vx_strlist_add(&env, a, fixed[i]);
 	vx_strlist_add(&env, a, NULL);
-	*ret = (struct vx_git){.path = vx_arena_strdup(a, found), .env = env.v};
+	*ret = (struct vx_git){.path = vx_arena_strdup(a, found), .env = env.v, .cancel_fd = -1};
 	return 0;
 }
 
@@ -124,7 +124,7 @@ static int run(const struct vx_git *g, const char *cwd, const char *const *args,
 	s.cwd = cwd;
 	s.fds = &(struct vx_spawn_fd){in, 0};
 	s.n_fds = in >= 0;
-	int r = vx_spawn_capture(&s, out, errout, VX_GIT_TIMEOUT_MS, -1, &status);
+	int r = vx_spawn_capture(&s, out, errout, VX_GIT_TIMEOUT_MS, g->cancel_fd, &status);
 	if (r < 0)
 		return vx_err_set(
 			err, r, "git %s could not be run in %s: %s", command, cwd, vx_strerror(r));

@@ -38,6 +38,8 @@ struct vx_git {
 	 * came from another disk may say otherwise (core.ignoreCase), and git would hide a file
 	 * beside one of the other case. */
 	bool tells_case;
+	/* readable: git is killed, -ECANCELED; -1 none. The caller sets it. */
+	int cancel_fd;
 };
 
 /* `root`: the workspace's canonical path, NULL none. -ENOENT: not on PATH. `ret` lives in `a`, and

@@ -249,8 +249,8 @@ int vx_gitindex_read(int dirfd, const char *path, enum vx_oid_kind kind, struct 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode)) {
-		snprintf(why, cap, "the index is no file");
-		return 1;
+		snprintf(why, cap, "git's index is no file (remove it; git reset makes a new one)");
+		return S_ISDIR(st.st_mode) ? 1 : -ENXIO;
 	}
 	if ((uint64_t)st.st_size > MAX_INDEX_BYTES) {
 		snprintf(why, cap, "the index is larger than vx reads");

@@ -36,7 +36,8 @@ struct vx_gitindex {
 	struct vx_fstat st; /* of the file, before it was read; zero when there is none */
 };
 
-/* 0; 1 not understood, and `why` says what; -errno. A missing file is an empty index. */
+/* 0; 1 not understood, and `why` says what; -ENXIO (with `why`) for a pipe or device in its place,
+ * for which git would wait for ever; -errno. A missing file is an empty index. */
 int vx_gitindex_read(int dirfd, const char *path, enum vx_oid_kind kind, struct vx_gitindex *ret,
 	char *why, size_t cap);
 /* The same from memory; takes ownership of `raw` (malloc'ed) in every case. */

@@ -58,8 +58,9 @@ int vx_keyer_new(const struct vx_workspace *ws, const struct vx_graph *g,
 	}
 	k->src = o->source ? o->source : vx_ahead_take(o->ahead);
 	int r = o->source ? 0
-		: k->src  ? vx_source_adopt(k->src, o->memory, err)
-			  : vx_source_open(ws->root, k->o.threads, o->memory, &k->src, err);
+		: k->src  ? vx_source_adopt(k->src, o->cancel_fd, o->memory, err)
+			  : vx_source_open(
+				    ws->root, k->o.threads, o->cancel_fd, o->memory, &k->src, err);
 	if (r == 0)
 		r = vx_source_list(k->src, "", &k->a, &k->table, err);
 	if (r == 0)

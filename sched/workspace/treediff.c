@@ -38,7 +38,7 @@ static int open_source(struct differ *d)
 {
 	if (d->source)
 		return 0;
-	int r = vx_source_open(d->root, 0, NULL, &d->source, d->err);
+	int r = vx_source_open(d->root, 0, -1, NULL, &d->source, d->err);
 	return r < 0 ? r : vx_source_list(d->source, "", d->a, &d->now, d->err);
 }
 

@@ -22,8 +22,8 @@ static int choose(struct vx_source *s, const struct vx_key_memory *memory, struc
 		snprintf(s->why, sizeof s->why, "index");
 		return 0;
 	}
-	if (s->too_much)
-		return vx_err_set(err, -E2BIG, "%s: %s", s->root, why);
+	if (s->refused)
+		return vx_err_set(err, s->refused, "%s: %s", s->root, why);
 	snprintf(s->why, sizeof s->why, "git: %s", why);
 	return vx_git_open(s, err);
 }
@@ -35,6 +35,7 @@ static struct vx_source *begin(const char *root, uint32_t threads)
 	s->threads = threads ? threads : vx_cpus();
 	s->kind = VX_OID_SHA1;
 	s->trust_exec = true;
+	s->cancel_fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	s->root_fd = vx_open(AT_FDCWD, root, O_RDONLY | O_DIRECTORY, 0);
 	return s;
@@ -61,8 +62,10 @@ int vx_source_list_ahead(struct vx_source *s)
 	return vx_own_list_first(s, why, sizeof why) ? -EAGAIN : 0;
 }
 
-int vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory, struct vx_err *err)
+int vx_source_adopt(
+	struct vx_source *s, int cancel_fd, const struct vx_key_memory *memory, struct vx_err *err)
 {
+	s->cancel_fd = cancel_fd;
 	if (!s->first_ready)
 		return choose(s, memory, err);
 	s->keep = memory;
@@ -78,10 +81,11 @@ int vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory, str
 	return 0;
 }
 
-int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory,
-	struct vx_source **ret, struct vx_err *err)
+int vx_source_open(const char *root, uint32_t threads, int cancel_fd,
+	const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err)
 {
 	struct vx_source *s = begin(root, threads);
+	s->cancel_fd = cancel_fd;
 	int r = s->root_fd;
 	if (r < 0)
 		vx_err_set(err, r, "%s cannot be opened: %s", root, vx_strerror(r));

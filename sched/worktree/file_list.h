@@ -19,15 +19,17 @@
 struct vx_source;
 struct vx_err;
 
-int vx_source_open(const char *root, uint32_t threads, const struct vx_key_memory *memory,
-	struct vx_source **ret, struct vx_err *err);
+/* `cancel_fd`: readable while git lists: it is killed, -ECANCELED; -1 none. */
+int vx_source_open(const char *root, uint32_t threads, int cancel_fd,
+	const struct vx_key_memory *memory, struct vx_source **ret, struct vx_err *err);
 /* The same before it is known where anything is remembered: by our own reader alone, nothing looked
  * up, and nothing listed before vx_source_list_ahead. Any thread. -EAGAIN: to be opened as ever. */
 int vx_source_ahead(const char *root, uint32_t threads, struct vx_source **ret);
 int vx_source_list_ahead(struct vx_source *s);
 /* What vx_source_ahead opened, listed or not, becomes what vx_source_open would have made; before
  * its first list. */
-int vx_source_adopt(struct vx_source *s, const struct vx_key_memory *memory, struct vx_err *err);
+int vx_source_adopt(
+	struct vx_source *s, int cancel_fd, const struct vx_key_memory *memory, struct vx_err *err);
 struct vx_ahead;
 struct vx_source *vx_ahead_take(struct vx_ahead *h); /* waits; NULL: to be opened as ever */
 /* One whose list is given: the files of a commit, each with its id, sorted. `root` is where the

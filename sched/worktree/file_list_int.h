@@ -34,7 +34,10 @@ struct vx_source {
 	uint32_t n_recorded, cap_recorded;
 	struct vx_files first; /* the listing that open made; handed out once */
 	bool first_ready, ahead;
-	bool too_much; /* a limit was reached: git itself, which has none, is not asked either */
+	/* -errno of what git itself is not asked about either: a limit was reached (it has none),
+	 * or its index is a pipe (it would wait for it) */
+	int refused;
+	int cancel_fd;          /* readable: git is killed; -1 none */
 	struct vx_own *own;     /* NULL: git itself */
 	struct vx_own *aside;   /* git itself only: the repositories that it is not started in */
 	struct vx_strlist said; /* by the first list; lives with own or aside */

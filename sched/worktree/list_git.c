@@ -47,6 +47,7 @@ static int find_git(struct vx_source *s, struct vx_git *ret, struct vx_err *err)
 	int r = s->git.path ? 0 : vx_git_find(s->root, &s->a, &s->git, err);
 	if (r == 0) {
 		s->git.tells_case = tells_case(s);
+		s->git.cancel_fd = s->cancel_fd;
 		*ret = s->git;
 	}
 	pthread_mutex_unlock(&s->lock);

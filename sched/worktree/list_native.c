@@ -279,7 +279,7 @@ static int open_main(struct vx_source *s, struct vx_own *o, char *why, size_t ca
 /* It is left to git itself. */
 static int give_up(struct vx_source *s, int error)
 {
-	s->too_much = error == -E2BIG;
+	s->refused = error == -E2BIG || error == -ENXIO ? error : 0;
 	vx_files_free(&s->first);
 	vx_own_close(s->own);
 	s->own = NULL;

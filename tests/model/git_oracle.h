@@ -336,7 +336,7 @@ static void go_compare_later(struct go *g, struct vx_source *s, const struct vx_
 			go_edit(g);
 		if (go_rand(g, 2))
 			go_edit_ignore(g);
-		if (vx_source_open(g->repo, 1, NULL, &fresh, &err) < 0 ||
+		if (vx_source_open(g->repo, 1, -1, NULL, &fresh, &err) < 0 ||
 			vx_source_list(fresh, "", &a, &t, &err) < 0)
 			go_fail(g, "later: %s", err.what);
 		go_drop_modules(&t);
@@ -396,7 +396,8 @@ static void go_check(struct go *g)
 	struct go_want w = {0};
 	if (go_rand(g, 3) == 0)
 		usleep(30000); /* old enough for their directories to be known again */
-	if (vx_source_open(g->repo, 2, &m, &s, &err) < 0 || vx_source_list(s, "", &a, &t, &err) < 0)
+	if (vx_source_open(g->repo, 2, -1, &m, &s, &err) < 0 ||
+		vx_source_list(s, "", &a, &t, &err) < 0)
 		go_fail(g, "%s", err.what);
 	bool own = strcmp(vx_source_why(s), "index") == 0;
 	g->own += own;

@@ -48,7 +48,7 @@ static const char *list(const char *dir)
 	struct vx_err err = {0};
 	size_t n = 0;
 
-	if (!source && vx_source_open(root, 1, NULL, &source, &err) < 0)
+	if (!source && vx_source_open(root, 1, -1, NULL, &source, &err) < 0)
 		fail_msg("%s", err.what);
 	if (vx_source_list(source, dir, &a, &files, &err) < 0)
 		fail_msg("%s", err.what);
