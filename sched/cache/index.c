@@ -1,6 +1,6 @@
 /* The index over LMDB: see index.h. */
 #include "index.h"
-#include "pages.h"
+#include "lmdb_check.h"
 
 #include "vx/arena.h"
 #include "vx/assert.h"

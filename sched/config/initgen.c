@@ -1,7 +1,7 @@
 #include "vx/initgen.h"
 
 #include "cfg.h"
-#include "lock_format.h"
+#include "lockfile_format.h"
 
 #include "vx/arena.h"
 #include "vx/buf.h"

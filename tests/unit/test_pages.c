@@ -3,7 +3,7 @@
 #include "vxtest.h"
 
 #include "../../sched/cache/index.h"
-#include "../../sched/cache/pages.h"
+#include "../../sched/cache/lmdb_check.h"
 
 #include "vx/buf.h"
 #include "vx/fd.h"

@@ -2,7 +2,7 @@
  * exists only in a table. */
 #include "sbxfake.h"
 
-#include "../../worker/box/withheld.h"
+#include "../../worker/box/hidden_packages.h"
 
 static void denies(void **state)
 {

@@ -2,7 +2,7 @@
  * messages to its box host. */
 #include "vxtest.h"
 
-#include "../../worker/box/verdict.h"
+#include "../../worker/box/availability.h"
 #include "../../worker/box/wire.h"
 
 #include "vx/arena.h"

@@ -1,5 +1,5 @@
 /* One task in the box host: from its request to its verdict. */
-#include "denies.h"
+#include "../request/denies.h"
 #include "host.h"
 
 #include "vx/clock.h"

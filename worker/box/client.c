@@ -1,8 +1,8 @@
 /* The worker's side of the box host. */
 #include "handover.h"
-#include "verdict.h"
+#include "availability.h"
 #include "wire.h"
-#include "withheld.h"
+#include "hidden_packages.h"
 
 #include "vx/arena.h"
 #include "vx/box.h"

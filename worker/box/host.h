@@ -4,7 +4,7 @@
 #ifndef VX_BOX_HOST_H
 #define VX_BOX_HOST_H
 
-#include "place.h"
+#include "placeholders.h"
 #include "seccomp.h"
 #include "tree.h"
 #include "wire.h"

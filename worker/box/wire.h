@@ -37,7 +37,7 @@ enum box_msg_kind {
 	BOX_EVENT
 };
 
-/* What failed while the host made itself a place to work in; worker/box/verdict.c turns it into
+/* What failed while the host made itself a place to work in; worker/box/availability.c turns it into
  * advice. */
 enum box_step {
 	BOX_STEP_NONE,

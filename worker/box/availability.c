@@ -1,5 +1,5 @@
 /* Verdicts on the machine. */
-#include "verdict.h"
+#include "availability.h"
 
 #include "vx/buf.h"
 #include "vx/err.h"

@@ -1,6 +1,6 @@
 /* Inside the config module: what the writer and the reader of vx-lock.json share. */
-#ifndef VX_LOCK_FORMAT_H
-#define VX_LOCK_FORMAT_H
+#ifndef VX_LOCKFILE_FORMAT_H
+#define VX_LOCKFILE_FORMAT_H
 
 #include "cfg.h"
 

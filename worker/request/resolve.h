@@ -8,8 +8,8 @@
  *   masks.c    credential stores, sockets, devices                     reach.c   write reach, JSON
  *   denies.c   the names that no task may change                      written.c links that a task
  *              could have written */
-#ifndef VX_BOX_RESOLVE_H
-#define VX_BOX_RESOLVE_H
+#ifndef VX_RESOLVE_H
+#define VX_RESOLVE_H
 
 #include "denies.h"
 

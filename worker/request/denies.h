@@ -1,8 +1,8 @@
 /* The names that no task may change, wherever below a write grant they stand (vx/protect.h has the
  * table). They are asked for before an attempt, when what is there is made read-only, and after it,
  * when what has appeared is removed. */
-#ifndef VX_BOX_DENIES_H
-#define VX_BOX_DENIES_H
+#ifndef VX_DENIES_H
+#define VX_DENIES_H
 
 #include "vx/protect.h"
 #include "vx/sandbox.h"

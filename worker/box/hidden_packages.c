@@ -1,5 +1,5 @@
 /* Withheld packages. */
-#include "withheld.h"
+#include "hidden_packages.h"
 
 #include "vx/arena.h"
 #include "vx/assert.h"

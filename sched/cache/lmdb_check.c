@@ -1,5 +1,5 @@
 /* The walk over an index's pages: see pages.h. */
-#include "pages.h"
+#include "lmdb_check.h"
 
 #include "vx/arena.h"
 

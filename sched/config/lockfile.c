@@ -1,6 +1,6 @@
 /* Writing vx-lock.json. The tasks are written as a vx.json would say them, with a member "turbo"
  * for what only turbo.json can say. */
-#include "lock_format.h"
+#include "lockfile_format.h"
 
 #include "vx/arena.h"
 #include "vx/buf.h"

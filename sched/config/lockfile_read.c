@@ -1,5 +1,5 @@
 /* Reading vx-lock.json. */
-#include "lock_format.h"
+#include "lockfile_format.h"
 
 #include "vx/arena.h"
 #include "vx/buf.h"

@@ -1,5 +1,5 @@
 /* What a store was like, for whoever wants to know whether it still is. */
-#include "pages.h"
+#include "lmdb_check.h"
 #include "store_int.h"
 
 #include "vx/arena.h"

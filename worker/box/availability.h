@@ -1,6 +1,6 @@
 /* Why a sandbox cannot be had here, told apart, each with its fix. */
-#ifndef VX_BOX_VERDICT_H
-#define VX_BOX_VERDICT_H
+#ifndef VX_AVAILABILITY_H
+#define VX_AVAILABILITY_H
 
 #include "wire.h"
 

@@ -1,7 +1,7 @@
 /* Placeholders and their sweep. */
-#include "place.h"
+#include "placeholders.h"
 
-#include "denies.h"
+#include "../request/denies.h"
 
 #include "vx/arena.h"
 #include "vx/box.h"

@@ -11,8 +11,8 @@
  * leads to nothing), then items, each a tag, text and NUL: 'f' or 'd' a placeholder, in order of
  * creation; of the look 'w' the workspace, 'c' "1" with gitConfig, 'm' members, 'p' what
  * allow.protected admits, 'k' names that were there, 'i' directories to look through. */
-#ifndef VX_BOX_PLACE_H
-#define VX_BOX_PLACE_H
+#ifndef VX_PLACEHOLDERS_H
+#define VX_PLACEHOLDERS_H
 
 #include "vx/sandbox.h"
 

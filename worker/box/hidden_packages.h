@@ -1,8 +1,8 @@
 /* The line that a denied look-up below a withheld package earns. Without somebody who watches
  * look-ups one denial is known all the same: the program of the command itself that is not found,
  * though the host has it, in a withheld package. */
-#ifndef VX_BOX_WITHHELD_H
-#define VX_BOX_WITHHELD_H
+#ifndef VX_HIDDEN_PACKAGES_H
+#define VX_HIDDEN_PACKAGES_H
 
 #include "vx/sandbox.h"
 

@@ -13,8 +13,8 @@
  * the index uses. Anything else counts as damage.
  *
  * Cost: one look at each page in use, once a process that writes. */
-#ifndef VX_CACHE_PAGES_H
-#define VX_CACHE_PAGES_H
+#ifndef VX_LMDB_CHECK_H
+#define VX_LMDB_CHECK_H
 
 #include <stddef.h>
 #include <stdint.h>
